@@ -88,15 +88,6 @@ def test_a_rank_that_was_killed_before_it_removed_its_ledger_counts_once(
     assert (answer.out, answer.err) == (report("sizes", run_folder, "--json").out, "")
 
 
-def test_a_rank_with_two_databases_counts_once_and_is_named(report, run_folder, of_nodes):
-    shutil.copy(run_folder / "rank-3.db", of_nodes)
-    answer = report("sizes", of_nodes, "--json")
-    assert answer.out == report("sizes", run_folder, "--json").out
-    assert answer.err.endswith(
-        "rank-3.db: holds rank 3, which another file holds too; it is left out\n"
-    )
-
-
 def test_a_damaged_database_in_an_archive_is_named_and_the_ledger_is_read(
     report, run_folder, of_nodes
 ):

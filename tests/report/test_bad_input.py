@@ -414,27 +414,6 @@ def test_names_from_files_are_no_formats(report, tmp_path, name):
     assert f"more in MPI_Allreduce{name}" in rows[30]["why"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("library", ("mpi", "nccl"))
-@pytest.mark.parametrize("measure", planted.MEASURES)
-def test_a_measure_that_does_not_fit_the_library_is_answered(report, tmp_path, measure, library):
-    folder = planted.write_databases(tmp_path / "run", planted.gpu_run())
-    for path in folder.iterdir():
-        planted.execute(
-            path,
-            f"UPDATE OR REPLACE cell SET measure = '{measure}'; UPDATE call SET library = "
-            f"'{library}'",
-        )
-    for words in (
-        ("advise",),
-        ("html", "--output", str(tmp_path / "page.html")),
-        ("sizes",),
-        ("calls",),
-        ("latency",),
-    ):
-        assert report(words[0], folder, *words[1:]).status == 0, words
-
-
 @pytest.mark.parametrize("column", ("type", "name", "tbl_name", "sql"))
 @pytest.mark.parametrize("table", ("cell", "notes"))
 def test_blobs_in_the_schema_are_no_text_and_no_trouble(report, run_folder, table, column):

@@ -118,16 +118,6 @@ def test_without_negotiation_all_of_mpi_is_one_figure(cards):
     assert cards(training(False))[1] == ("12.0 %", "of wall time inside MPI, mean over ranks")
 
 
-def test_a_page_without_steps_has_the_cards_of_the_run(cards):
-    ranks = training(False, is_main=1)
-    for rank in ranks:
-        rank.samples = []
-    assert [text for _, text in cards(ranks)] == [
-        "of wall time inside MPI, mean over ranks",
-        "wall time; 0.30 % of it is the profiler's own",
-    ]
-
-
 def test_that_most_rules_could_not_look_is_said_in_place_of_advice(header, report, tmp_path):
     ranks = training(True)
     for rank in ranks:

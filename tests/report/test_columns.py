@@ -16,17 +16,13 @@ from commprof_report.base import (
     NONE,
     Columns,
     Flags,
-    Groups,
     Ints,
     TextInts,
     Texts,
-    by_rank,
     found_in,
     grouped,
-    joined,
     numbered,
     read,
-    table,
 )
 from commprof_report.run.alignment import Clock
 
@@ -54,18 +50,6 @@ def test_a_query_s_rows_become_columns():
     assert things.is_large.tolist() == [True, False, True] and len(things) == 3
     assert texts.among(things.name, {"a", None}).tolist() == [False, True, True]
     assert things.take(things.is_large).size.tolist() == [3, -(1 << 60)]
-
-
-def test_no_rows_are_columns_too():
-    texts = Texts()
-    nothing = table(Things, [], texts)
-    assert len(nothing) == 0 and len(joined(Things, [nothing, table(Things, ROWS, texts)])) == 3
-    groups = Groups(nothing.size)
-    assert (
-        len(groups) == 0
-        and groups.sum(nothing.size).tolist() == groups.max(nothing.size).tolist() == []
-    )
-    assert found_in((nothing.size,), (nothing.size,)).tolist() == list(by_rank(nothing.size)) == []
 
 
 def test_groups_are_runs_of_equal_keys():

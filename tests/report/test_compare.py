@@ -483,7 +483,7 @@ JUDGED = {
     ),
     "settings that differ are listed and those of the job are not": (
         lambda made: changed(made.slower, SETTINGS),
-        is_("more", also_different="UCX_TLS (not set; b: tcp); hosts (node00; b: other)"),
+        is_("refused", also_different="UCX_TLS (not set; b: tcp); hosts (node00; b: other)"),
     ),
     "control variables are not compared where one side has none": (
         lambda made: changed(made.slower, CVARS + fact("env.OMPI_MCA_btl_sm_eager_limit", "8192")),

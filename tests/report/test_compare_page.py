@@ -104,19 +104,6 @@ def test_measures_are_those_of_compare(page_of, tables, report, slower):
 
 @pytest.mark.slow
 @needs_browser
-def test_what_differs_is_a_table_with_the_value_of_each_side(page_of, tables, report, slower):
-    runs = changed(slower, fact("env.UCX_TLS", "tcp") + fact("last.affinity", "0-1"))
-    page_of(words(runs), "--allow", "all")
-    on, settings = tables("what-differs-and-notes")
-    assert [row[:5] for row in on[1:]] == [
-        [side, "8", "0", "Open MPI 4.1.4", "2 ranks on 1 host"] for side in "ab"
-    ]
-    assert on[2][5].startswith("2 (of 2 in use)") and on[2][6] == "node00"
-    assert settings == [["setting", "a", "b"], ["UCX_TLS", "not set", "tcp"]]
-
-
-@pytest.mark.slow
-@needs_browser
 @WIDTHS
 @SCHEMES
 def test_everybody_can_read_the_page(page_of, browser, axe, slower, width, is_dark):

@@ -237,21 +237,6 @@ def advised(report, job: Job, tmp_path) -> dict:
 
 
 @pytest.mark.parametrize(
-    "waiting_s, is_named",
-    [(8, False), (4, True)],  # 6 s of both are saved
-)
-def test_ranks_that_wait_for_cores_need_them_first(report, tmp_path, waiting_s, is_named):
-    crowded = ((10 - waiting_s) * SECOND, waiting_s * SECOND, POLLS[2])
-    few = (6 * SECOND, 0, (0, 3, 0, 0, 0, 0))
-    job = job_of(crowded, few, late_ns=30 * MS, transfer_ns=50 * MS)
-    first = next(iter(advised(report, job, tmp_path)))
-    assert first == ("imbalance" if is_named else "cores")
-    said = report("late", job.write(tmp_path / "run.db")).out
-    assert said.startswith("Rank 0 waited for a core") == (not is_named)
-    assert ("causes 100.0 % of the waiting" in said) == is_named
-
-
-@pytest.mark.parametrize(
     "waiting_s, outside, begins",
     [
         (3, (0, 40), "No rank is late beyond chance: ranks wait for"),
@@ -272,31 +257,6 @@ def test_waiting_for_a_core_inside_of_waiting_costs_nothing(
     for command in ("late", "advise"):
         assert report(command, path).out.startswith(begins), command
     assert next(iter(advised(report, job, tmp_path))) == "cores"
-
-
-def test_transfer_where_ranks_wait_for_cores_may_be_scheduling(report, tmp_path):
-    """Each collective takes 50 ms of 100."""
-
-    def verdict(share: float) -> str:
-        job = Job([HostClock()] * 2, wall_ns=STEPS * STEP_NS)
-        for step in range(STEPS):
-            job.collective("MPI_Allreduce", [step * STEP_NS] * 2, [50 * MS] * 2)
-        for rank in range(2):
-            for one in waiting(share):
-                row = {key: number for key, number in zip(SEEN, one.seen)}
-                job.add(
-                    "cpu_time",
-                    world_rank=rank,
-                    thread=0,
-                    at_ns=one.at_ns,
-                    core_ns=one.core_ns,
-                    waiting_ns=one.waiting_ns,
-                    **row,
-                )
-        return " ".join(report("late", job.write(tmp_path / "run.db")).out.split())
-
-    assert verdict(0.4).startswith("Ranks 0-1 waited for a core 40.0 % of the time. Give each ")
-    assert verdict(0.02).startswith("Transfer costs most: ") and "schedul" not in verdict(0.02)
 
 
 def test_a_lost_core_is_no_reason_if_the_others_wait_for_one_as_long():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 import planted
-import pytest
 from planted import DATA, SECOND, START_UNIX_NS, Doing
 
 
@@ -30,12 +29,6 @@ def states_folder(tmp_path):
     return folder
 
 
-def mark(path, state: str) -> None:
-    """Says of a merged rank whether its process lived when its ledger was read."""
-
-    planted.execute(path, f"UPDATE fact SET value = '{state}' WHERE key = 'process_state'")
-
-
 def test_the_summary_names_who_ended_early_when_how_and_where(report, tmp_path):
     out = report("summary", states_folder(tmp_path)).out
     ends = out[out.index("Alive or ended ") :].splitlines()
@@ -53,29 +46,6 @@ def test_the_summary_names_who_ended_early_when_how_and_where(report, tmp_path):
         "outside MPI after MPI_Bcast, for 6.00 s",
         "in MPI_Recv (4 KiB from rank 3, tag 5) on MPI_COMM_WORLD, for 2.00 s",
     ]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("state", "line", "early"),
-    [
-        (
-            "running",
-            "Running         ranks 2-3: in MPI_Wait for MPI_Iallreduce (64 KiB) on Comm_split "
-            "{2-3}, for 3.00 s to 4.00 s\n",
-            2,
-        ),
-        ("killed", "Killed or left  ranks 2-3, last sign of life", 4),
-    ],
-)
-def test_a_merged_database_says_what_was_known_when_its_ledgers_were_read(
-    report, tmp_path, state, line, early
-):
-    report("merge", states_folder(tmp_path), tmp_path / "all.db")
-    mark(tmp_path / "all.db", state)
-    assert line in report("summary", tmp_path / "all.db").out
-    (row,) = report("summary", tmp_path / "all.db", "--json").rows
-    assert (row[state], row["early_ended_ranks"]) == ("2-3", early)
 
 
 def test_the_thread_that_is_inside_longest_is_the_one_shown(report, tmp_path):

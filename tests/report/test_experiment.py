@@ -336,27 +336,6 @@ def test_a_damaged_plan_is_said_in_one_line(here, command, damage):
     assert answer.err.startswith("commprof-experiment: exp/experiment.json: is damaged: ")
 
 
-WRONG = (
-    ["run", "exp"],
-    ["run", "exp", "--arm", "a: x {}"],
-    ["run", "exp", "--arm", "a: x {}", "--arm", "a: y {}"],
-    ["run", "exp", "--arm", "a: x", "--arm", "b: y {}"],
-    ["run", "exp", "--arm", "../a: x {}", "--arm", "b: y {}"],
-    ["run", "exp", "--limit", "soon", "--arm", "a: x {}", "--arm", "b: y {}"],
-    ["run", "exp", "--blocks", "0", "--arm", "a: x {}", "--arm", "b: y {}"],
-    ["begin"],
-    [],
-)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("wrong", WRONG)
-def test_wrong_options_are_one_line_and_status_2_and_leave_nothing(here, wrong):
-    answer = start(here, *wrong)
-    assert (answer.status, answer.out, answer.err.count("\n")) == (2, "", 1)
-    assert not (here / "exp").exists()
-
-
 KIT = """\
 library Open MPI 4.1.4
 ranks 3

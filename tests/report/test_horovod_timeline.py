@@ -166,20 +166,6 @@ def test_processes_stand_below_the_rank_and_its_pytorch_processes(export, tmp_pa
     ]
 
 
-def test_from_and_to_cut_the_timeline(export, tmp_path):
-    made = Written()
-    for number in range(1, 7):
-        made.negotiate("a", number * S, number * S + S // 2)
-        made.reduce(["a"], number * S + S // 2)
-    words = ("--from", "2.2", "--to", "4.2")
-    events = export(pair_of_ranks(), made.write(tmp_path / "a.json"), words=words)
-    found = [each for each in slices(events, TENSORS) if each[1] == "NEGOTIATE_ALLREDUCE"]
-    assert [begin for _, _, begin, _ in found] == [2 * S, 3 * S, 4 * S]
-    calls = [each for each in slices(events, TENSORS) if each[1] == "MPI_ALLREDUCE"]
-    first = S // 2 + 105
-    assert [begin for _, _, begin, _ in calls] == [2 * S + first, 3 * S + first]
-
-
 def test_horovod_s_rank_0_is_ours_unless_the_user_says_another(export, tmp_path):
     path = one_step().write(tmp_path / "timeline.json")
     events = export(pair_of_ranks(), f"1={path}")

@@ -10,7 +10,7 @@ import planted
 import pytest
 import training
 from cases import of
-from planted import Cell, Rank, Sample, Signature, Window
+from planted import Cell, Rank, Sample, Window
 
 MIB = 1 << 20
 OTHER_WORK = "Not the same work, so nothing is said of fusion: "
@@ -102,13 +102,6 @@ def test_the_text_says_what_can_be_seen_and_how_to_see_more(report, fused, unfus
     both = report("hvprof", fused, "--unfused", unfused).out.splitlines()
     assert both[1].startswith("Unfused, 2 ranks, no steps found. MPI: 1,002 calls")
     assert "fusion" in both[4]
-
-
-def test_nothing_to_show_is_said(report, fused):
-    assert (
-        report("hvprof", fused, "--call", "Wait").out
-        == "no call of this run that fits the filters carries a message\n"
-    )
 
 
 # Runs with steps: a step's gradients are reduced as messages of the given sizes, after rounds of
@@ -204,54 +197,10 @@ def test_one_sentence_says_what_fusion_did(report, in_steps):
     assert "calls a step  bytes a step  time a step" in lines[4]
 
 
-@pytest.mark.parametrize("settings, is_said", [("67108864", True), ("1048576", False)])
-def test_cuts_of_the_same_fusion_differ_by_chance(report, tmp_path, settings, is_said):
-    """The one run sends two messages a step, the other three. Bits are reduced on
-    a second thread."""
-    runs = []
-    for name, cut, value in (
-        ("one", [WHOLE // 2, WHOLE // 2], "67108864"),
-        ("other", [WHOLE // 2, WHOLE // 4, WHOLE // 4], settings),
-    ):
-        ranks = [training.rank_of(job_of([cut]), rank, thread=5) for rank in range(2)]
-        for rank in ranks:
-            rank.facts["env.HOROVOD_FUSION_THRESHOLD"] = value
-            rank.signatures = [
-                Signature(1, "MPI_LONG_LONG", 8, 8, 1, 1, "MPI_BAND"),
-                Signature(2, "MPI_FLOAT", 4, 4, 1, 64, "MPI_SUM"),
-            ]
-            for sample in rank.samples:
-                sample.signature = 1 if sample.bytes == 8 else 2
-        runs.append(planted.write_databases(tmp_path / name, ranks))
-    for unfused, as_run in (runs, runs[::-1]):
-        said = sentence(report, as_run, "--unfused", unfused)
-        assert said.endswith(" Both runs fuse alike: their cuts differ by chance.") == is_said
-    assert "; negotiation 10 calls" in report("hvprof", runs[0]).out
-
-
 def test_other_gradients_are_other_work(report, run_of, in_steps):
     half = run_of("half", job_of([UNFUSED[: len(UNFUSED) // 2]]))
     expected = f"{OTHER_WORK}MPI_Allreduce carries 1.60 MB a step unfused, 3.21 MB as run."
     assert sentence(report, in_steps[0], "--unfused", half) == expected
-
-
-def test_without_steps_the_messages_of_a_rank_are_compared(report, tmp_path):
-    sizes = {"fused": [(MIB, 4)], "unfused": [(MIB // 64, 256)]}
-    runs = [
-        planted.write_databases(
-            tmp_path / name,
-            [
-                rank_with(rank, *(Cell("MPI_Allreduce", size, [50_000] * n) for size, n in own))
-                for rank in range(2)
-            ],
-        )
-        for name, own in sizes.items()
-    ]
-    said = sentence(report, runs[0], "--unfused", runs[1])
-    assert (
-        said == "256 messages of 16 KiB a rank became 4.0 of 1 MiB; time in MPI_Allreduce -98 % "
-        "(12.8 ms a rank -> 200 us)."
-    )
 
 
 def of_nccl(sizes: list[int], kernel_ns: int | None) -> list[Rank]:

@@ -11,7 +11,7 @@ import planted
 import pytest
 from cases import of
 from commprof_report.run import ledger, process, rank_files
-from planted import SECOND, START_UNIX_NS, Cell, CpuTime, Doing, Rank, process_facts
+from planted import SECOND, START_UNIX_NS, Cell, Doing, Rank, process_facts
 
 
 def killed_rank(**changes: object) -> Rank:
@@ -86,16 +86,6 @@ def test_the_last_sign_of_life_is_the_newest_of_calls_and_file(report, tmp_path)
     for modified_s, last_s in ((4, 5), (6, 6)):
         os.utime(path, ns=(0, START_UNIX_NS + modified_s * SECOND))
         assert facts_read(report, path)["last_sign_unix_ns"] == str(START_UNIX_NS + last_s * SECOND)
-
-
-def test_readings_of_cpu_times_after_the_last_sign_of_life_count(report, tmp_path):
-    """The file of a rank that hangs may not have been written for some time."""
-    rank = killed_rank(cpu_times=[CpuTime(2 * SECOND, 0, 0), CpuTime(60 * SECOND, 7 * SECOND, 0)])
-    path = planted.write_ledger(tmp_path / "rank-0.ledger", rank)
-    os.utime(path, ns=(0, START_UNIX_NS + 4 * SECOND))
-    found = report("export", path, "--table", "cpu_time")
-    assert [row["core_ns"] for row in found.rows] == [0, 7 * SECOND]
-    assert "damaged" not in found.err
 
 
 def test_what_a_thread_is_doing_is_read(report, tmp_path):

@@ -54,14 +54,6 @@ def test_sums_beyond_64_bits_are_answered(report, enormous, command):
     assert answer.rows
 
 
-@pytest.mark.slow
-def test_sums_beyond_64_bits_are_drawn(report, enormous, tmp_path):
-    pytest.importorskip("matplotlib")
-    for command in ("calls", "sizes", "latency", "ranks", "peers"):
-        assert report(command, enormous, "--plot", tmp_path / "picture.png").err == ""
-    assert report("html", enormous, "--output", tmp_path / "page.html").err == ""
-
-
 def test_a_sum_is_exact_as_long_as_64_bits_hold_it_and_a_float_beyond(report, enormous):
     by_call = {row["call"]: row for row in report("calls", enormous, "--json").rows}
     assert (

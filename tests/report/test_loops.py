@@ -193,28 +193,6 @@ def test_turns_of_the_only_loop_are_parts_if_every_fourth_has_more_work(every, i
     assert bool(steps_of(*calls_of(sums(240, every)), False).evidence) == is_step
 
 
-@pytest.mark.parametrize("busy", [0.01, 1, 4])
-def test_how_long_calls_take_on_busy_cores_does_not_change_which_loop_is_the_step(busy):
-    """Evaluations after every twentieth of 100 steps; then a solver of 5 to 11 iterations, of whose
-    30 steps the last two make no whole turn of these."""
-    evaluation, nested = Job(), Job()
-    for step in range(100):
-        evaluation.compute(training.MS)
-        evaluation.call("Allreduce", 160_000)
-        for _ in range(30 * (step % 20 == 19)):
-            evaluation.compute(round(busy * training.MS))
-            evaluation.call("Allreduce", 16)
-    for step in range(30):
-        for _ in range(5 + step % 7):
-            nested.compute(round(training.MS * (busy if step >= 28 else 1)))
-            nested.call("Allreduce", 8)
-        nested.call("Allreduce", 16)
-    found = steps_of(*calls_of(evaluation), False, (), "train 100")
-    assert (len(found.spans), found.evidence) == (100, ("command line",))
-    levels = steps_of(*calls_of(nested), False).levels
-    assert [len(level.spans) for level in levels] == [4, 235]
-
-
 def sums(turns: int, every: int = 1) -> Job:
     """Three sums a turn; more work before every n-th."""
     job = Job()

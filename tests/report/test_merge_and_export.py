@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import csv
 import json
 import sqlite3
 
 import planted
 import pytest
-from commprof_report.base.files import written_whole
 
 TABLES = tuple(
     "rank fact thread call communicator recent_collective cell bucket bucket_bound peer".split()
@@ -92,13 +90,3 @@ def test_an_exported_table_takes_the_place_of_a_link_and_does_not_follow_it(
     assert report("export", run_folder, "--csv", "--output", tmp_path / "tables").status == 0
     assert (tmp_path / "thesis").read_text() == "ten years of work"
     assert not (tmp_path / "tables" / "fact.csv").is_symlink()
-
-
-def test_a_pipe_or_device_is_written_and_not_replaced(tmp_path):
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    with written_whole(pipe, 0o666) as file:
-        file.write("all of it")
-    assert pipe.is_fifo() and os.read(reader, 100) == b"all of it"
-    os.close(reader)

@@ -10,7 +10,7 @@ import pytest
 from cases import of
 from commprof_report.base import Texts
 from commprof_report.late.verdict import Participants, blame, costs_of
-from planted_job import HostClock, Job, Program, repeated
+from planted_job import HostClock, Job
 
 MS = 1_000_000
 RANKS = 8
@@ -101,32 +101,6 @@ def test_where_transfer_dominates_it_is_said_as_well(report, said, tmp_path):
     assert "Cause" not in said(stumbling(1 / RANKS, transfer_ns=40 * MS), "late")
 
 
-@pytest.mark.parametrize("late_ns", (3 * MS, 0), ids=("late", "healthy"))
-def test_of_64_ranks_one_that_is_late_in_each_step_is_named_and_weighed(
-    report, said, tmp_path, late_ns
-):
-    """The others, whose scatter is as large, cause most of the waiting together."""
-    chance = random.Random(5)
-    job = repeated(
-        [HostClock()] * 64,
-        120,
-        100 * MS,
-        lambda step, rank: round(chance.expovariate(1 / MS)) + late_ns * (rank == 7),
-    )
-    (row,) = report("late", job.write(tmp_path / "run.db"), "--by", "run", "--json").rows
-    assert (row["verdict"], row["late_ranks"]) == ("spread", None)
-    sentence = (
-        r"Rank 7 is late, but that costs 0\.\d+ % of the run: it causes \d\d\.\d % of the waiting, "
-    )
-    for command in ("late", "summary", "steps"):
-        assert bool(re.search(sentence, said(job, command))) == bool(late_ns), command
-    assert not [
-        found
-        for found in report("advise", tmp_path / "run.db", "--json").rows
-        if found["rule"] == "imbalance" and found["found"]
-    ]
-
-
 def stumbling_in_calls(share: float, ranks: int = 6) -> Job:
     """In this share of 80 steps rank 3 is late for an Allreduce and rank 5 for a Barrier; else any
     other ranks, at random."""
@@ -165,48 +139,6 @@ def test_ranks_that_the_waiting_in_single_calls_is_mostly_for_are_named(report, 
     assert "Late Different ranks are late in different calls" in said(
         stumbling_in_calls(0.45), "steps"
     )
-
-
-def slow_stage(share: float) -> Job:
-    """A pipeline of eight stages. In this share of its 164 batches stage 2 takes 20 ms longer, in
-    the others some other stage."""
-    chance, program = random.Random(1), Program(RANKS)
-    others = [rank for rank in range(RANKS) if rank != 2]
-    turns = [2] * round(164 * share)
-    turns += [others[place % len(others)] for place in range(164 - len(turns))]
-    chance.shuffle(turns)
-    for late in turns:
-        for rank in range(RANKS):
-            if rank:
-                program.receive(rank, rank - 1)
-            program.compute(rank, MS // 5 + 20 * MS * (rank == late))
-            if rank < RANKS - 1:
-                program.send(rank, rank + 1)
-        program.collective("MPI_Barrier", program.job.world)
-    for rank in range(RANKS - 1):
-        program.job.add(
-            "peer",
-            world_rank=rank,
-            call="MPI_Send",
-            direction="sent",
-            communicator=0,
-            peer=rank + 1,
-            count=82,
-            bytes=82_000,
-            time_ns=82_000,
-        )
-    return program.end()
-
-
-def test_a_stage_is_said_to_be_the_one_that_most_of_the_waiting_is_for(report, said, tmp_path):
-    assert re.search(
-        r"the others wait for stage 2 \(rank 2\): it waits", said(slow_stage(SHARE), "pipeline")
-    )
-    rows = report("pipeline", tmp_path / "run.db", "--json").rows
-    assert [row["stage"] for row in rows if row["is_waited_for"]] == [2]
-    (run,) = report("late", tmp_path / "run.db", "--by", "run", "--json").rows
-    assert run["late_ranks"] == "2"
-    assert "no stage is notably waited for" in said(slow_stage(1 / RANKS), "pipeline")
 
 
 def test_where_ranks_share_cores_nobody_is_named_for_less_than_half(report, tmp_path):

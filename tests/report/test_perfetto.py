@@ -16,7 +16,7 @@ from decimal import Decimal
 import planted
 import pytest
 from cases import of
-from planted import SECOND, Doing, Sample, process_facts
+from planted import SECOND, Doing, process_facts
 from test_root_causes import MS, grid
 
 FIELDS = {
@@ -362,27 +362,6 @@ def test_from_and_to_cut_a_part_out(export):
     assert steps == ["step 1", "step 2", "step 3", "step 4"]
 
 
-@pytest.mark.parametrize(
-    "words, what",
-    (
-        (("--format", "perfetto", "--from", "2", "--to", "1"), "--from is not before --to"),
-        (("--format", "json", "--to", "1"), "--from and --to cut a timeline"),
-        (("--format", "prometheus", "--to", "1"), "--from and --to cut a timeline"),
-        (("--format", "perfetto", "--table", "rank"), "leave --table out"),
-        (("--format", "perfetto", "--from", "-1"), "no time since the run's start"),
-        (("--format", "perfetto", "--from", "soon"), "no time since"),
-    ),
-)
-def test_wrong_options_are_said(report, run_folder, capsys, words, what):
-    try:
-        answer = report("export", run_folder, *words)
-    except SystemExit as ended:
-        assert ended.code == 2
-        assert what in capsys.readouterr().err
-    else:
-        assert answer.status == 2 and what in answer.err
-
-
 def test_a_rank_that_hangs_shows_what_it_is_in(export):
     ranks = timeline_run()
     hanging = ranks[1]
@@ -409,26 +388,3 @@ def test_names_from_files_cannot_break_out(export):
         for event in slices(whole)
         if event["tid"] >= 1_000_000 and not event["name"].startswith("step")
     } == {'x"}]}\\x0a', "\\u202e"}
-
-
-def test_a_large_run_says_that_calls_are_left_out(report, tmp_path, monkeypatch):
-    monkeypatch.setattr("commprof_report.commands.export.MOST_CALLS", 1_500)
-    rank = planted.Rank(0, 1, communicators=[planted.communicators_of(0)[0]])
-    rank.samples = [
-        Sample("MPI_Allreduce", 2_000 * number, 2_000 * number + 10, sequence=number)
-        for number in range(1, 2_001)
-    ]
-    planted.write_databases(tmp_path, [rank])
-    part, whole = (
-        report("export", tmp_path, "--format", "perfetto", *words)
-        for words in ((), ("--from", "0"))
-    )
-    note = (
-        "the timeline shows 952 calls, those in 50.0 % of the time; with --from and --to a part "
-        "with all of them"
-    )
-    assert part.err == f"hvprof-report: {tmp_path}: {note}\n"
-    assert [len(slices(parse(answer.out), name="MPI_Allreduce")) for answer in (part, whole)] == [
-        952,
-        2_000,
-    ]

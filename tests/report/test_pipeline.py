@@ -119,12 +119,6 @@ def test_messages_that_go_one_way_tell_the_direction(stages_of):
     assert [of(row, "rank is_direction_known") for row in rows] == [(3, 1), (2, 1), (1, 1), (0, 1)]
 
 
-def test_as_much_either_way_does_not(stages_of, report, tmp_path):
-    rows = stages_of(parallel.pipeline_run(4, 1))
-    assert [of(row, "rank is_direction_known") for row in rows] == [(0, 0), (1, 0), (2, 0), (3, 0)]
-    assert "the end with the lower rank" in report("pipeline", tmp_path / "run").out
-
-
 def test_a_slow_replica_does_not_make_a_stage_of_the_other_guilty(stages_of, report, tmp_path):
     """Rank 2 is outside MPI for longer. Rank 3 waits for its messages, both ranks of the first
     pipeline in Allreduce."""

@@ -3,7 +3,6 @@ are run."""
 
 from __future__ import annotations
 
-import inspect
 import os
 import subprocess
 import sys
@@ -55,17 +54,6 @@ def test_options_that_are_wrong_raise(run_folder, tmp_path):
         run.sizes(bytes="red")
     with pytest.raises(cp.ReportError, match="no such file"):
         cp.open(tmp_path / "nothing")
-
-
-def test_help_shows_what_a_method_takes(run_folder):
-    method = cp.open(run_folder).sizes
-    assert (
-        "per_rank" in inspect.signature(method).parameters
-        and "json" not in inspect.signature(method).parameters
-    )
-    assert "per_rank: one row a rank" in method.__doc__ and method.__doc__.startswith(
-        "Latency and bandwidth"
-    )
 
 
 @pytest.mark.slow

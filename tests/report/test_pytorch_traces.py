@@ -247,23 +247,6 @@ def twins() -> list[Rank]:
     return ranks
 
 
-@pytest.mark.parametrize(
-    "name, keys",
-    (
-        ("a.json", {"host_name": "node01.cluster"}),
-        ("node01_4000.1763840000.pt.trace.json", {}),
-        ("a.json", {"distributedInfo": {"rank": 1}}),
-        ("a.json", {"host_name": "node01", "distributedInfo": {"rank": 0}}),
-    ),
-    ids=("host_name", "file name", "torch.distributed", "host_name first"),
-)
-def test_of_equal_process_ids_the_host_or_torch_distributed_names_the_rank(
-    export, tmp_path, name, keys
-):
-    events = export(twins(), written(tmp_path / name, kineto(twins()[1], **keys)))
-    assert rank_of_slices(events) == {"rank 1, PyTorch: CPU"}
-
-
 def test_a_file_that_does_not_say_its_rank_asks_for_it(refusal, export, tmp_path):
     trace = written(tmp_path / "a.json", kineto(twins()[1]))
     assert (
@@ -322,25 +305,6 @@ def test_numbers_that_json_does_not_have_stay_readable(export, tmp_path):
         if event["name"] == MARK
     ]
     assert len(marks) == 7 and {"value": "NaN"} in marks
-
-
-def test_a_wall_clock_that_was_set_during_the_run_is_said(report, tmp_path):
-    ranks = pair_of_ranks()
-    trace = written(tmp_path / "a.json", kineto(ranks[0]))
-    ranks[0].end_unix_ns = ranks[0].end + 2_000_000
-    answer = report(
-        "export",
-        planted.write_databases(tmp_path / "run", ranks),
-        "--format",
-        "perfetto",
-        "--with-trace",
-        trace,
-    )
-    note = (
-        "the wall clock of rank 0 was set by 2.00 ms during the run; its events may be out of "
-        "place by as much"
-    )
-    assert (answer.status, answer.err) == (0, f"hvprof-report: {trace}: {note}\n")
 
 
 def cut_short(trace: dict) -> str:

@@ -170,13 +170,6 @@ def test_ranks_that_are_not_there_are_counted(seen):
     )
 
 
-def test_a_job_at_the_other_end_of_a_connection_is_no_loss_of_this_one(seen):
-    assert seen(ranks_with(communicator=inter("MPI_Comm_connect", 3))) == (
-        "all calls; 3 processes of other jobs, connected to this one: in profiles of their own, if "
-        "they were profiled"
-    )
-
-
 def test_spawned_processes_with_a_profile_beside_the_run_are_seen(report, tmp_path):
     run = planted.write_databases(
         tmp_path / "run", ranks_with(communicator=inter("MPI_Comm_spawn", 4))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import parallel
 import planted
 import pytest
-from commprof_report.late.judgement import is_by_transfer, without
-from commprof_report.late.verdict import Blame, CallCause, Named
+from commprof_report.late.judgement import is_by_transfer
 from planted import Cell, Rank, Sample, Window
 
 MS, ROUNDS, RANKS = 1_000_000, 20, 3
@@ -88,22 +87,3 @@ def test_what_serving_is(own_calls, own_ns, is_serving):
     others = [100, 50, 0, 40, 0, 0]
     spent_ns = {0: own_ns, 1: others, 2: others}
     assert is_by_transfer({0: own_calls, 1: 20, 2: 20}, spent_ns, {0}) == is_serving
-
-
-def named(rank: int) -> Named:
-    return Named((rank,), 0.6, 0.001, 1e6)
-
-
-def late_in(call: str, rank: int) -> CallCause:
-    return CallCause(call, "one", named(rank), 1e6)
-
-
-@pytest.mark.parametrize(
-    ("ranks", "left"),
-    [((0, 1), []), ((0, 1, 1), []), ((0, 1, 2), [1, 2]), ((1, 2), [1, 2]), ((1,), [1])],
-)
-def test_ranks_that_serve_are_not_named_in_single_calls_either(ranks, left):
-    """Rank 0 serves the others."""
-    calls = [late_in(f"call {place}", rank) for place, rank in enumerate(ranks)]
-    found, serving = without(Blame(None, calls), lambda own: 0 in own.ranks)
-    assert [each.named.ranks[0] for each in found.calls] == left and serving is None

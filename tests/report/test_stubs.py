@@ -148,24 +148,6 @@ def test_a_ledger_of_another_user_is_said_to_be_there(report, tmp_path, node, mo
     )
 
 
-def test_the_ranks_on_other_hosts_are_one_line_for_each_host(report, tmp_path, node):
-    planted.write_ledger(ledger_of(node, 0), rank(0, 9))
-    plant(node, 0)
-    for number in range(1, 9):
-        plant(node, number, host=f"node{number // 5}", boot_id="another")
-    notes = [
-        line
-        for line in report("summary", tmp_path / "run").err.splitlines()
-        if "names the ledger" in line
-    ]
-    there = "read the run there, or copy the ledger from there to this file"
-    run = f"hvprof-report: {tmp_path}/run"
-    assert notes == [
-        f"{run}/rank-1.ledger and 3 more: names the ledger {node}/*.ledger on host node0: {there}",
-        f"{run}/rank-5.ledger and 3 more: names the ledger {node}/*.ledger on host node1: {there}",
-    ]
-
-
 def test_a_rank_that_finalizes_while_the_folder_is_read_is_read_from_its_database(
     report, tmp_path, node, monkeypatch
 ):

@@ -79,16 +79,6 @@ def test_starts_are_of_either_kind_and_persistent_operations_have_no_ratio(traff
     )
 
 
-def test_the_text_says_how_many_control_calls_there_are_for_each_bulk_call(traffic):
-    text = traffic(*HOROVOD, words=()).out
-    assert "Control calls   6.68 for each bulk call" in text
-    assert (
-        "Control sizes   MPI_Allreduce of at most 24 B, MPI_Bcast of at most 4 B, MPI_Gather of at "
-        "most 4 B: < 0.01 % of the bytes of the run\n" in text
-    )
-    assert text.splitlines()[1].startswith("Bulk       742    13.0 %  ")
-
-
 def test_a_single_size_is_bulk(traffic):
     assert classes(traffic(Cell("MPI_Allreduce", 8, [10] * 50)).rows) == {
         ("bulk", "MPI_Allreduce"): (100, 8, 8)
