@@ -497,6 +497,7 @@ SAID = {
                 {"steps": 60, "communicator": "second", "why": ""},
                 {"apart": "ranks 0-1: 60 steps of 1 bulk MPI_Allreduce, median 11.0 ms"},
                 "Other steps ranks 0-1: 60 steps of 1 bulk MPI_Allreduce, median ",
+                "MPI_Allreduce second ",
             ),
             ("steps --per-step", Columns(ranks=[2] * 60)),
         )
@@ -504,7 +505,7 @@ SAID = {
     },
     "steps of ranks that step together are all shown": (
         lambda: ensemble((10 * MS, 10 * MS)),
-        ("steps", {"steps": 60, "why": "", "apart": ""}),
+        ("steps", {"steps": 60, "why": "", "apart": ""}, "MPI_Allreduce 2 replica groups "),
         ("steps --per-step", Columns(ranks=[4] * 60)),
     ),
     "ranks without steps are said to have none": (
