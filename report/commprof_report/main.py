@@ -127,7 +127,8 @@ def drop_output() -> None:
 
 def tune() -> int:
     """commprof-tune: a command as a program of its own."""
-    return main(["tune", *sys.argv[1:]])
+    words = sys.argv[1:]
+    return main(words if words == ["--version"] else ["tune", *words])
 
 
 def main(words: list[str] | None = None) -> int:

@@ -40,7 +40,12 @@ static const char OPTIONS[] =
     "  --race-output FOLDER       where each rank writes how long each of these calls took\n"
     "  --algorithms               print the library's variables that choose algorithms, and end\n"
     "  --mpi LIBRARY              the MPI library (default: the one that the program is linked\n"
-    "                             with, else the launcher's)\n";
+    "                             with, else the launcher's)\n"
+    "  --help, --version\n";
+
+#ifndef COMMPROF_VERSION /* in a program that replay source wrote */
+#define COMMPROF_VERSION "0, with a kit inside"
+#endif
 
 static int print_usage(FILE *to, int exit_status)
 {
@@ -101,17 +106,13 @@ struct options {
 
 static bool read_options(struct options *options, int argc, char **argv)
 {
-    static const struct option NAMES[] = {{"repeat", required_argument, NULL, 'r'},
-                                          {"gaps", required_argument, NULL, 'g'},
-                                          {"arrival", required_argument, NULL, 'a'},
-                                          {"buffers", required_argument, NULL, 'b'},
-                                          {"patience", required_argument, NULL, 'p'},
-                                          {"mpi", required_argument, NULL, 'm'},
-                                          {"race", required_argument, NULL, 'R'},
-                                          {"race-output", required_argument, NULL, 'o'},
-                                          {"algorithms", no_argument, NULL, 'l'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {0}};
+    static const struct option NAMES[] = {
+        {"repeat", required_argument, NULL, 'r'},   {"gaps", required_argument, NULL, 'g'},
+        {"arrival", required_argument, NULL, 'a'},  {"buffers", required_argument, NULL, 'b'},
+        {"patience", required_argument, NULL, 'p'}, {"mpi", required_argument, NULL, 'm'},
+        {"race", required_argument, NULL, 'R'},     {"race-output", required_argument, NULL, 'o'},
+        {"algorithms", no_argument, NULL, 'l'},     {"version", no_argument, NULL, 'v'},
+        {"help", no_argument, NULL, 'h'},           {0}};
     static const char *const GAPS[] = {"recorded", "none", NULL},
                              *const ARRIVALS[] = {"recorded", "together", "barrier", NULL},
                              *const BUFFERS[] = {"recorded", "hot", "cold", NULL};
@@ -136,6 +137,8 @@ static bool read_options(struct options *options, int argc, char **argv)
             options->race_output = optarg;
         else if (option == 'l')
             options->lists = true;
+        else if (option == 'v')
+            exit(puts("commprof " COMMPROF_VERSION) == EOF);
         else
             exit(option == 'h' ? print_usage(stdout, 0) : print_usage(stderr, EXIT_USAGE));
     options->settings = (struct player_settings){
