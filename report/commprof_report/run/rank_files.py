@@ -87,8 +87,10 @@ def folder_scan(folder: Path) -> Folder:
     each_scanned = side_by_side if len(paths) > SCANNED_ALONE else map
     found = [*watched(each_scanned(_scanned, paths), "looking at", len(paths))]
     problems += [file for file in found if isinstance(file, ReportError)]
-    beside = os.listdir(folder) if folder.is_dir() else []
-    asides = {prefix: sum(name.startswith(prefix) for name in beside) for prefix in ASIDES}
+    asides = {  # but for empty ones, whose contents were moved aside
+        prefix: sum(name.startswith(prefix) and any((folder / name).glob("*")) for name in names)
+        for prefix in ASIDES
+    }
     if not paths and not problems:
         what = "holds no rank-<n>.db and no rank-<n>.ledger" + " (it is empty)" * (not names)
         problems.append(ReportError(folder, what))
