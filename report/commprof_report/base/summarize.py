@@ -18,6 +18,7 @@ warm-up.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, combinations
@@ -308,15 +309,9 @@ ASKED = (50, 95, 99)
 BEYOND = 100  # percents of calls: fewer beyond a percentile do not support it
 
 
-class Histogram(NamedTuple):
-    """Buckets in use of many histograms: the row that each belongs to, its number, its calls. And
-    the bounds of all buckets, by number; an upper bound of 0: none."""
-
-    row: Ints
-    bucket: Ints
-    count: Ints  # type: ignore[assignment]  # hides tuple.count
-    low_ns: Ints
-    high_ns: Ints
+# Buckets in use of many histograms: the row that each belongs to, its number, its calls. And the
+# bounds of all buckets, by number; an upper bound of 0: none.
+Histogram = namedtuple("Histogram", "row bucket count low_ns high_ns")
 
 
 def of_values(ordered: Sequence[Value], percent: int) -> Value:

@@ -6,16 +6,12 @@ above. `docs/thresholds.py` prints docs/thresholds.csv.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections import namedtuple
 
 
-class Threshold(NamedTuple):
-    name: str  # the room, and what is compared
-    value: float
-    unit: str  # of the value
-    why: str
-    below: str  # what the test's example comes to with a value just below
-    above: str  # and just above
+# name: the room, and what is compared. below, above: what the test's example comes to with a value
+# just below and just above.
+Threshold = namedtuple("Threshold", "name value unit why below above")
 
 
 # fmt: off

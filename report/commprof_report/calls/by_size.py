@@ -14,11 +14,11 @@ Compared are medians, which single late arrivals do not change.
 from __future__ import annotations
 
 from bisect import bisect
-from collections import Counter
+from collections import Counter, namedtuple
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import log2
 from sqlite3 import Connection
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..base import (
     AS_EVERYWHERE,
@@ -286,15 +286,9 @@ def octaves(row: Row) -> float:
 APART, NOTABLE = threshold("calls.neighbours"), threshold("calls.odd-sizes")
 
 
-class OddSizes(NamedTuple):
+class OddSizes(namedtuple("OddSizes", "call sizes calls line_ns excess_ns")):
     """The sizes of a call that are no powers of two, on all communicators. line_ns: what their
     calls would take on the line; excess_ns: what they take beyond it, negative: less."""
-
-    call: str
-    sizes: int
-    calls: int
-    line_ns: float
-    excess_ns: float
 
     @property
     def share(self) -> float:

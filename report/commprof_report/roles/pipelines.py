@@ -7,7 +7,6 @@ from collections import namedtuple
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from sqlite3 import Connection
 from statistics import fmean
-from typing import NamedTuple
 
 from ..base import Field, Row, query, row_type, threshold
 from ..late.late_ranks import Late
@@ -23,12 +22,8 @@ NOTABLE = threshold("roles.slow-stage")
 StageTimesRow = namedtuple("StageTimesRow", "rank counted_ns inside_ns outside_ns has_nccl")
 
 
-class Stage(NamedTuple):
+class Stage(namedtuple("Stage", "times wait_ns split_ns")):
     """Times of a stage's rank, and how much of its time inside MPI was split."""
-
-    times: Row
-    wait_ns: int
-    split_ns: int
 
     @property
     def bubble(self) -> float:

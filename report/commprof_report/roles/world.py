@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter, namedtuple
 from collections.abc import Collection, Iterable, Sequence
 from sqlite3 import Connection
-from typing import NamedTuple
 
 from ..base import Row, gathered, query, threshold, whole
 from ..base.units import Members
@@ -31,12 +30,8 @@ DescribedRow = namedtuple(
 )
 
 
-class Group(NamedTuple):
+class Group(namedtuple("Group", "described ranks use")):
     """A communicator whose purpose is inferred."""
-
-    described: Row
-    ranks: frozenset[int]
-    use: list[Row]
 
     def message_bytes(self, *families: str) -> int:
         return sum(row.message_bytes for row in self.use if not families or row.family in families)
@@ -157,13 +152,9 @@ MessageRow = namedtuple("MessageRow", "sender receiver count bytes")
 Chain = namedtuple("Chain", "ranks is_direction_known")
 
 
-class Star(NamedTuple):
-    """Ranks that serve others, which exchange no messages with each other."""
-
-    servers: list[int]
-    others: list[int]
-    sent_bytes: int  # by the servers
-    received_bytes: int
+class Star(namedtuple("Star", "servers others sent_bytes received_bytes")):
+    """Ranks that serve others, which exchange no messages with each other. sent_bytes: by the
+    servers."""
 
     @property
     def has_workers(self) -> bool:

@@ -15,12 +15,13 @@ as long as rates are constant between knots.
 
 from __future__ import annotations
 
+from collections import namedtuple
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from sqlite3 import Connection
-from typing import NamedTuple, Tuple
+from typing import Tuple
 
 from ..base import (
     NONE,
@@ -54,13 +55,9 @@ FAR_NS = 1e13  # more than clocks drift apart in a run
 FIRST_SLACK_NS = 1_000  # by which contradictory bounds are relaxed; doubled until they agree
 
 
-class Bound(NamedTuple):
-    """At time `at_ns` the difference of two clocks is at most `difference_ns` (is_upper) or at
-    least that."""
-
-    at_ns: int
-    difference_ns: int
-    is_upper: bool
+# At time `at_ns` the difference of two clocks is at most `difference_ns` (is_upper) or at least
+# that.
+Bound = namedtuple("Bound", "at_ns difference_ns is_upper")
 
 
 Interval = Tuple[float, float]  # the lowest and the highest value
@@ -68,11 +65,8 @@ Interval = Tuple[float, float]  # the lowest and the highest value
 Bounds = dict[tuple[int, int], list[Bound]]
 
 
-class Error(NamedTuple):
-    """Error bounds on the common time axis: of one timestamp, and of the difference of two."""
-
-    timestamp_ns: float
-    distance_ns: float
+# Error bounds on the common time axis: of one timestamp, and of the difference of two.
+Error = namedtuple("Error", "timestamp_ns distance_ns")
 
 
 UNKNOWN = Error(math.inf, math.inf)
@@ -138,8 +132,7 @@ class Alignment:
         own = self.ranks.tolist()
         self.clock_of = {rank: clocks[clock] for rank, clock in zip(own, ranks.clock.tolist())}
         self.starts = dict(zip(own, ranks.start_monotonic_ns.tolist()))
-        self.zero_ns = 0
-        self.zero_ns = min(self.aligned_ns(rank, 0) for rank in own)
+        self.zero_ns = min(self.clock_of[rank].axis_ns(self.starts[rank]) for rank in own)
 
     def aligned_ns(self, world_rank: int, time_ns: int) -> int:
         """The time on the axis for a rank's own time, as in its samples."""

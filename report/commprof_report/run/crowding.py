@@ -23,7 +23,6 @@ from math import sqrt
 from operator import or_
 from sqlite3 import Connection
 from statistics import fmean
-from typing import NamedTuple
 
 from ..base import Row, attempt, gathered, present, query, threshold, units
 from ..base.units import spans_in
@@ -35,27 +34,15 @@ WAITS, TAKEN = threshold("run.core-wait"), threshold("run.core-taken")
 MOST_CORES = 10_000  # of a host; what names more is damaged
 
 
-class Lost(NamedTuple):
-    """Time that crowded ranks were ready, but had no core, in ns over all of them. throttled: share
-    of the ranks' time that the cgroup's quota took; stolen: of the cores' that the machine beneath
-    the host took; None: not known."""
-
-    time_ns: float
-    wait_ns: float
-    outside_ns: float  # of wait_ns, outside MPI
-    throttled: float | None
-    stolen: float | None
+# Time that crowded ranks were ready, but had no core, in ns over all of them. outside_ns: the part
+# of wait_ns outside MPI. throttled: share of the ranks' time that the cgroup's quota took; stolen:
+# of the cores' that the machine beneath the host took; None: not known.
+Lost = namedtuple("Lost", "time_ns wait_ns outside_ns throttled stolen")
 
 
-class Crowding(NamedTuple):
-    """The crowded ranks of a host, and the number of cores that they share, by mask or by quota; 0:
-    there are as many as ranks. lost: None if only masks and quotas are known."""
-
-    host: str
-    ranks: list[int]
-    cores: float
-    is_quota: bool
-    lost: Lost | None = None
+# The crowded ranks of a host, and the number of cores that they share, by mask or by quota; 0:
+# there are as many as ranks. lost: None if only masks and quotas are known.
+Crowding = namedtuple("Crowding", "host ranks cores is_quota lost", defaults=(None,))
 
 
 def core_uses(connection: Connection) -> list[Row]:
@@ -233,19 +220,17 @@ CpuTimeRow = namedtuple(
 )
 
 
-class Use(NamedTuple):
+class Use(
+    namedtuple(
+        "Use",
+        "outside_ns inside_ns core_ns core_wait_ns outside_blocked outside_disk inside_blocked "
+        "unread_share",
+        defaults=(None,),
+    )
+):
     """The use of cores by some ranks: means in ns over the counted time, and readings that found
-    them blocked."""
-
-    outside_ns: float
-    inside_ns: float
-    core_ns: float
-    core_wait_ns: float
-    outside_blocked: float
-    outside_disk: float  # of outside_blocked
-    inside_blocked: float
-    # of the time blocked, outside MPI, if no reading finds any; None: as of all time
-    unread_share: float | None = None
+    them blocked. outside_disk: of outside_blocked; unread_share: of the time blocked, outside MPI,
+    if no reading finds any; None: as of all time."""
 
     @property
     def counted_ns(self) -> float:

@@ -9,6 +9,7 @@ compares the result with the compiler.
 
 from __future__ import annotations
 
+from collections import namedtuple
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, lru_cache
@@ -155,14 +156,9 @@ def hexadecimal(values: np.ndarray) -> np.ndarray:
     return np.array([f"{value:016x}" for value in values.tolist()], object)
 
 
-class Column(NamedTuple):
-    """A line of rows.def."""
-
-    kind: str  # RANK, COLUMN, NAME, FLAG, COMPUTED
-    name: str
-    # COLUMN: the conversion; NAME: the list; FLAG: the mask; COMPUTED: the source, in quotes
-    what: str = ""
-    field: str = ""
+# A line of rows.def. kind: RANK, COLUMN, NAME, FLAG, COMPUTED. what: the conversion of a COLUMN,
+# the list of a NAME, the mask of a FLAG, the source of a COMPUTED one, in quotes.
+Column = namedtuple("Column", "kind name what field", defaults=("", ""))
 
 
 SOURCE = source_text("output/rows.def")

@@ -6,8 +6,9 @@ Which of them count is decided as in the library (ledger_format.h).
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..base import Columns, gathered, np
 from .ledger import DIRECTIONS, MOST_RANKS, Ledger
@@ -55,14 +56,9 @@ KINDS, COPIES = NAMES["kind"], NAMES["copy"]
 MOST_STRETCHES = 1 << 16
 
 
-class Clock(NamedTuple):
+class Clock(namedtuple("Clock", "ticks ns rise_ns run_ticks")):
     """Converts ticks to nanoseconds since the rank's start: a line through one point, `rise_ns` for
     each `run_ticks`."""
-
-    ticks: int
-    ns: int
-    rise_ns: int
-    run_ticks: int
 
     def since_start_ns(self, ticks: int) -> int:
         return believed(self.ns + (ticks - self.ticks) * self.rise_ns // self.run_ticks)

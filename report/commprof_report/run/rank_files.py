@@ -4,6 +4,7 @@ folders together form one run, and which are in a common parent folder.
 
 from __future__ import annotations
 
+from collections import namedtuple
 import os
 import re
 import stat
@@ -11,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
 from ..base import ReportError, Row, UsageError, Value, gathered, present, units, watched
 from ..base.files import regular_open
@@ -37,12 +37,8 @@ FOREVER = 1 << 63
 SCANNED_ALONE = 256  # files; for more there are workers
 
 
-class RankFile(NamedTuple):
+class RankFile(namedtuple("RankFile", "path is_ledger ranks")):
     """A readable file and the ranks in it: one, or many if it was merged."""
-
-    path: Path
-    is_ledger: bool
-    ranks: list[Row]
 
     @property
     def folder(self) -> Path:
@@ -70,13 +66,8 @@ ASIDES = {
 }
 
 
-class Folder(NamedTuple):
-    """The contents of a run folder: files by rank, subfolders with other runs by kind, and
-    problems."""
-
-    files: list[RankFile]
-    asides: dict[str, int]
-    problems: list[ReportError]
+# The contents of a run folder: files by rank, subfolders with other runs by kind, and problems.
+Folder = namedtuple("Folder", "files asides problems")
 
 
 def folder_scan(folder: Path) -> Folder:
@@ -264,12 +255,8 @@ MOST_FOLDERS = 2  # of a run that are listed in a message
 MOST_RUNS = 20
 
 
-class FoundRun(NamedTuple):
-    """A run, and the folders with its files."""
-
-    folders: list[Path]
-    file: RankFile  # one of its files
-    ranks: list[int]
+class FoundRun(namedtuple("FoundRun", "folders file ranks")):
+    """A run, and the folders with its files. file: one of its files."""
 
     def describe(self) -> str:
         folders = " ".join(map(str, self.folders[:MOST_FOLDERS]))

@@ -16,9 +16,10 @@ and would outweigh those of all the others.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Container, Iterable, Sequence
 from sqlite3 import Connection
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..base import (
     Columns,
@@ -60,11 +61,7 @@ TABLES: dict[Any, str] = {  # by kind, the query of its rows and their places
 }
 
 
-class Sampled(NamedTuple):
-    texts: Texts
-    calls: Calls
-    messages: FurtherMessages
-    starts: Starts
+Sampled = namedtuple("Sampled", "texts calls messages starts")
 
 
 class Communicators(Columns):

@@ -7,6 +7,7 @@ also 'device', and 'captured', which has moved nothing yet.
 
 from __future__ import annotations
 
+from collections import namedtuple
 import argparse
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -14,7 +15,7 @@ from fractions import Fraction
 from functools import cached_property
 from math import ceil, floor
 from sqlite3 import Connection, Cursor
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..base import (
     Columns,
@@ -49,9 +50,7 @@ MEMORY_KINDS = ("host", "device", "managed", "pinned", MIXED)
 FILTERS = ("call", "communicator", "region", "rank", "bytes", "memory_kind")
 
 
-class ByteRange(NamedTuple):
-    low: int | None
-    high: int | None
+ByteRange = namedtuple("ByteRange", "low high")
 
 
 def byte_range(text: str) -> ByteRange:

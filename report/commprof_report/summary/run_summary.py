@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, namedtuple
 from collections.abc import Iterable, Sequence
 from sqlite3 import Connection
 from statistics import fmean
 from types import SimpleNamespace
-from typing import NamedTuple
 
 from ..base import Row, units
 from ..calls.views import CALLS, CONTROL, MEMORY_KINDS, busiest_threads, of_nccl
@@ -17,7 +16,7 @@ from ..late.late_ranks import Late
 from ..retime.graph import Efficiency
 from ..run import fact_rows, Run, traffic_classify, view_rows
 from ..run.crowding import crowding, sentence
-from ..run.unseen import SeenRow, missing, seen_rows, seen_text
+from ..run.unseen import missing, seen_rows, seen_text
 
 STATES = {
     "running": "running",
@@ -36,17 +35,8 @@ class SummaryRow(SimpleNamespace):
         return self.nccl_count > 0 or self.nccl_device_count > 0 or self.nccl_setup_ns > 0
 
 
-class RunSummary(NamedTuple):
-    """The summary and the answers from which it is computed."""
-
-    summary: SummaryRow
-    calls: list[Row]
-    ranks: list[Row]
-    peers: list[Row]
-    facts: list
-    seen: list[SeenRow]
-    negotiated: list[Row]  # none: no thread negotiates
-    late: Late | None
+# The summary and the answers from which it is computed. negotiated: empty if no thread negotiates.
+RunSummary = namedtuple("RunSummary", "summary calls ranks peers facts seen negotiated late")
 
 
 def run_summary(run: Run, late: Late | None = None) -> RunSummary:
