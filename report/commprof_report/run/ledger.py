@@ -17,13 +17,14 @@ the ledger does no harm.
 
 from __future__ import annotations
 
+from collections import namedtuple
 import os
 import time
 from collections.abc import Callable, Container, Iterator, Sequence
 from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 from ..base import (
     Columns,
@@ -119,37 +120,39 @@ CELL_SUMS = numbers_of(
 )
 
 
-class Chunk(NamedTuple):
-    """The entries of a chunk. A chunk of cells is read whole, with its blocks."""
-
-    number: int
-    thread: int
-    data: bytes
-    used: int
+# The entries of a chunk. A chunk of cells is read whole, with its blocks.
+Chunk = namedtuple("Chunk", "number thread data used")
 
 
-class Sums(NamedTuple):
-    """Cells or activities, of which those with equal keys are one."""
-
-    entries: np.ndarray
-    first: np.ndarray  # of each: the place, among all, of the first that was added
-    calls: np.ndarray
-    buckets: Columns  # in use: the place of the cell or activity `entry`, `bucket`, `calls`
+# Cells or activities, of which those with equal keys are one. first: the place of the first that
+# was added to each, among all. buckets: columns of those in use: the place of the cell or activity
+# (`entry`), `bucket`, `calls`.
+Sums = namedtuple("Sums", "entries first calls buckets")
 
 
 class Ledger:
     """The entries of a ledger file, by kind. `damage` describes what was left out."""
 
-    def __init__(self, path: Path, header) -> None:
-        self.path = path
-        self.header = header
-        self.read_unix_ns = header.copied_unix_ns or time.time_ns()
-        self.modified_unix_ns = 0
-        self.chunks: dict[int, list[Chunk]] = {}  # by kind
-        self.texts: dict[int, list[tuple[Any, bytes]]] = {}  # by kind: entry and text
-        self.facts: dict[str, str] = {}
-        self.calls: dict[int, tuple[str, ...]] = {}
+    def __init__(self, path: Path, file: BinaryIO, wanted: frozenset[int]) -> None:
+        """wanted: kinds of chunks that are read."""
+        self.path, self.header = path, _header_read(path, file)
         self.damage: list[str] = []
+        self.read_unix_ns = self.header.copied_unix_ns or time.time_ns()
+        self.chunks = gathered(_chunks(self, file, wanted))  # by kind
+        self.modified_unix_ns = os.fstat(file.fileno()).st_mtime_ns
+        self.texts = {  # by kind: entry and text
+            kind: [
+                entry
+                for chunk in self.chunks.get(kind, ())
+                for entry in _texts(self, kind, chunk.data)
+            ]
+            for kind in TEXTS
+        }
+        self.facts = {
+            text(found[: fact.key_bytes]): text(found[fact.key_bytes :])
+            for fact, found in self.texts[FACTS]
+        }
+        self.calls = _calls(b"".join(chunk.data for chunk in self.chunks.get(CALLS, ())))
 
     def entries(
         self, kind: str, key: str = "", threads: Container[int] | None = None
@@ -216,7 +219,7 @@ def ledger_read_facts(path: Path) -> Ledger:
     those of the ledger that it names."""
     with regular_open(path) as file:
         stub = stub_read(file)
-        return _stub_follow(path, stub) if stub else _read(path, file, ONLY_FACTS)
+        return _stub_follow(path, stub) if stub else Ledger(path, file, ONLY_FACTS)
 
 
 def _stub_follow(path: Path, stub: Stub) -> Ledger:
@@ -224,7 +227,7 @@ def _stub_follow(path: Path, stub: Stub) -> Ledger:
     facts, place = stub
     try:
         with regular_open(place) as file:
-            ledger = _read(place, file, ONLY_FACTS)
+            ledger = Ledger(place, file, ONLY_FACTS)
     except (FileNotFoundError, NotADirectoryError):
         raise not_here(path, stub) from None
     except (ReportError, OSError) as error:
@@ -242,7 +245,7 @@ def original_find(copy: Ledger) -> Path | None:
         return None
     try:
         with regular_open(original) as file:
-            found = _read(original, file, ONLY_FACTS)
+            found = Ledger(original, file, ONLY_FACTS)
     except (ReportError, OSError, ValueError):
         return None
     key = attrgetter("pid", "start_unix_ns", "world_rank", "world_size")
@@ -260,7 +263,7 @@ def _read_at_rest(path: Path, wanted: frozenset[int]) -> Ledger:
     with regular_open(path) as file:
         seen = None
         for attempt in range(TRIES):
-            ledger = _read(path, file, wanted)
+            ledger = Ledger(path, file, wanted)
             moving, moved = _moving(ledger.header), _moving(_header_read(path, file))
             state = process.process_state(ledger.header.pid, ledger.facts)
             is_closed = moving[0] == moving[1] or state == process.KILLED
@@ -272,22 +275,6 @@ def _read_at_rest(path: Path, wanted: frozenset[int]) -> Ledger:
             ledger.damage.append(
                 "changed each time it was read: its sums may be slightly inconsistent"
             )
-    return ledger
-
-
-def _read(path: Path, file: BinaryIO, wanted: frozenset[int]) -> Ledger:
-    ledger = Ledger(path, _header_read(path, file))
-    ledger.chunks = gathered(_chunks(ledger, file, wanted))
-    for kind in TEXTS:
-        ledger.texts[kind] = [
-            entry
-            for chunk in ledger.chunks.get(kind, ())
-            for entry in _texts(ledger, kind, chunk.data)
-        ]
-    for fact, found in ledger.texts[FACTS]:
-        ledger.facts[text(found[: fact.key_bytes])] = text(found[fact.key_bytes :])
-    ledger.calls = _calls(b"".join(chunk.data for chunk in ledger.chunks.get(CALLS, ())))
-    ledger.modified_unix_ns = os.fstat(file.fileno()).st_mtime_ns
     return ledger
 
 

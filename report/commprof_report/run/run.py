@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections import Counter
+from collections import Counter, namedtuple
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import NamedTuple
 
 from ..base import ReportError, gathered, query, units, watched
 from ..base.files import common_folder, distinct
@@ -56,21 +55,16 @@ class Run:
     """The merged database, and notes for the user about files that were missing, damaged or left
     out."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.paths: Sequence[Path] = [path]  # the files and folders that are read
+    def __init__(self, paths: Sequence[Path], thinning: Thinning | None = None) -> None:
+        """paths: the files and folders that are read. thinning: None, without samples."""
+        self.paths, self.path = paths, common_folder(paths)
         self.connection = database_create()
+        self.thinning = thinning
         self.notes: list[str] = []  # problems, one line each
         self.remarks: list[str] = []  # for the user alone, not for the readers of a page
         self.asides: list[str] = []  # other runs in subfolders
         self.filters: list[str] = []  # options that select a part of it
-        self.run_id = ""
-        self.world_size = 0
-        self.missing: list[range] = []  # ranks without a file that should have one
-        self.programs: dict[str, list[int]] = {}  # the ranks of each
-        self.profiled: Profiled | None = None  # None: all ranks were to be
         self.is_part = False  # one file of a run, given by name
-        self.thinning: Thinning | None = None  # None: without samples
 
     @property
     def mode(self) -> int:
@@ -79,6 +73,52 @@ class Run:
 
     def note(self, subject: object, what: str) -> None:
         self.notes.append(units.visible(f"{subject}: {what}"))
+
+    def ranks_check(self) -> None:
+        """Notes the missing ranks, and those that ended early."""
+        ranks = self.connection.execute(
+            "SELECT world_rank, world_size, run_id FROM rank ORDER BY world_rank"
+        ).fetchall()
+        if not ranks:
+            raise (
+                ReportError(*self.notes.pop().split(": ", 1))
+                if self.notes
+                else ReportError(self.path, "holds no rank")
+            )
+        _, self.world_size, self.run_id = ranks[0]
+        edges = [-1, *(world_rank for world_rank, _, _ in ranks), self.world_size]
+        self.missing = [
+            range(low + 1, high) for low, high in zip(edges, edges[1:]) if high - low > 1
+        ]
+        setting = self.connection.execute(
+            "SELECT value FROM fact WHERE key = 'settings.COMMPROF_RANKS' ORDER BY world_rank"
+        ).fetchone()
+        self.profiled = profiled_ranks(
+            str(setting[0]) if setting else "", edges[1:-1], self.world_size
+        )
+        if self.profiled:
+            self.missing = units.spans_of(self.profiled.ranks.difference(edges))
+        if self.missing and not self.is_part:
+            missing = units.span_names(self.missing, None)
+            self.note(
+                self.path,
+                f"{missing} of {self.world_size} {'are' if missing.startswith('ranks') else 'is'} "
+                "missing",
+            )
+        # a job may have several programs (MPMD)
+        self.programs = gathered(
+            self.connection.execute(
+                "SELECT value, world_rank FROM fact WHERE key = 'program' ORDER BY world_rank"
+            )
+        )
+        if len(self.programs) > 1:
+            self.note(self.path, programs_text(self))
+        _copies_note(self)
+        self.connection.create_function("members_listed", 2, members_listed, deterministic=True)
+        self.connection.create_function("members_shown", 1, members_shown, deterministic=True)
+        SQL.run(self.connection, "run")
+        SQL.run(self.connection, "synchronizing")
+        _early_note(self)
 
 
 def run_open(
@@ -93,11 +133,9 @@ def run_open(
     there is nothing to read."""
     given = [path] if isinstance(path, Path) else list(path)
     paths = distinct(given) or newest_run(Path())
-    run = Run(paths[0] if len(paths) == 1 else common_folder(paths))
-    run.paths = paths
+    run = Run(paths, Thinning(most_samples) if with_samples else None)
     if not given:
         run.remarks.append(units.visible(f"{' '.join(map(str, paths))}: the newest run here"))
-    run.thinning = Thinning(most_samples) if with_samples else None
     files = _files(run, paths)
     if run.thinning:
         run.thinning.files = len(files)
@@ -109,7 +147,7 @@ def run_open(
     for column in ("identity", "parent_identity"):
         run.connection.execute(GROWN.format(column))
     sums_secure(run.connection)
-    _ranks_check(run)
+    run.ranks_check()
     # a merged database has no folder: the fact tells how many ranks of spawned jobs have profiles
     spawned = sum(spawned_ranks(path) for path in paths if path.is_dir())
     if spawned:
@@ -150,7 +188,7 @@ def _part_read(
 ) -> tuple[bytes, list[str]]:
     """The counters of some ranks as a file of their own, incomplete if there is no space for it;
     and notes."""
-    part = Run(path)
+    part = Run([path])
     for file in files:
         _file_take(part, file, with_histograms)
     with NamedTemporaryFile(prefix="commprof-") as aside:
@@ -256,49 +294,6 @@ def _ledger_take(run: Run, path: Path, with_histograms: bool) -> None:
     rows_insert(run.connection, path, rows)
 
 
-def _ranks_check(run: Run) -> None:
-    """Notes the missing ranks, and those that ended early."""
-    ranks = run.connection.execute(
-        "SELECT world_rank, world_size, run_id FROM rank ORDER BY world_rank"
-    ).fetchall()
-    if not ranks:
-        raise (
-            ReportError(*run.notes.pop().split(": ", 1))
-            if run.notes
-            else ReportError(run.path, "holds no rank")
-        )
-    _, run.world_size, run.run_id = ranks[0]
-    edges = [-1, *(world_rank for world_rank, _, _ in ranks), run.world_size]
-    run.missing = [range(low + 1, high) for low, high in zip(edges, edges[1:]) if high - low > 1]
-    setting = run.connection.execute(
-        "SELECT value FROM fact WHERE key = 'settings.COMMPROF_RANKS' ORDER BY world_rank LIMIT 1"
-    ).fetchone()
-    run.profiled = profiled_ranks(str(setting[0]) if setting else "", edges[1:-1], run.world_size)
-    if run.profiled:
-        run.missing = units.spans_of(run.profiled.ranks.difference(edges))
-    if run.missing and not run.is_part:
-        missing = units.span_names(run.missing, None)
-        run.note(
-            run.path,
-            f"{missing} of {run.world_size} {'are' if missing.startswith('ranks') else 'is'} "
-            "missing",
-        )
-    # a job may have several programs (MPMD)
-    run.programs = gathered(
-        run.connection.execute(
-            "SELECT value, world_rank FROM fact WHERE key = 'program' ORDER BY world_rank"
-        )
-    )
-    if len(run.programs) > 1:
-        run.note(run.path, programs_text(run))
-    _copies_note(run)
-    run.connection.create_function("members_listed", 2, members_listed, deterministic=True)
-    run.connection.create_function("members_shown", 1, members_shown, deterministic=True)
-    SQL.run(run.connection, "run")
-    SQL.run(run.connection, "synchronizing")
-    _early_note(run)
-
-
 def programs_text(run: Run) -> str:
     """2 programs: ocean (rank 0), ice (ranks 1-2)"""
     several = [f"{name} ({units.rank_names(ranks)})" for name, ranks in run.programs.items()]
@@ -360,12 +355,9 @@ ONE_PER_NODE = "one-per-node"
 MOST_LISTED = 1 << 20  # ranks that are listed; a file may claim any number
 
 
-class Profiled(NamedTuple):
-    """Which ranks of a job were profiled, where COMMPROF_RANKS chose some. The others leave no file
-    and are not missing."""
-
-    setting: str  # as it was given: 0-63:8
-    ranks: frozenset[int]
+# Which ranks of a job were profiled, where COMMPROF_RANKS chose some. The others leave no file and
+# are not missing. setting: as it was given, like 0-63:8.
+Profiled = namedtuple("Profiled", "setting ranks")
 
 
 def profiled_ranks(setting: str, present: Iterable[int], world_size: int) -> Profiled | None:
