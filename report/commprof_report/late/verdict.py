@@ -36,6 +36,7 @@ from ..base import (
     TextInts,
     Texts,
     found_in,
+    gathered,
     grouped,
     np,
     threshold,
@@ -517,13 +518,12 @@ class Suspects:
             compared[identity == number] = sets.setdefault(called, len(sets))
         known = [(number, each) for number, called in callers.items() for each in called]
         keys = list(np.array(known, np.int64).reshape(-1, 2).T)
-        units, groups = unit.tolist(), Groups(arrival)
-        is_apart = groups.max(found_in((identity[arrival], unit), keys) < 0)
-        ends = groups.first + groups.counts
-        for begin, end in zip(groups.first[is_apart].tolist(), ends[is_apart].tolist()):
-            at = int(arrival[begin])
-            own = sorted(set(units[begin:end]).union(callers.get(int(identity[at]), ())))
-            compared[at] = sets.setdefault(tuple(own), len(sets))
+        others = np.flatnonzero(found_in((identity[arrival], unit), keys) < 0)
+        apart = gathered(zip(arrival[others].tolist(), unit[others].tolist()))
+        alike = gathered(((int(identity[at]), *own), at) for at, own in apart.items())
+        for (number, *own), arrivals in alike.items():
+            called = tuple(sorted({*own, *callers.get(number, ())}))
+            compared[arrivals] = sets.setdefault(called, len(sets))
         return compared, list(sets)
 
 

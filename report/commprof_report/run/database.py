@@ -23,7 +23,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import lru_cache, partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, BinaryIO, Tuple
+from typing import Any, Tuple
 from urllib.parse import quote
 
 from .. import APPLICATION_ID
@@ -86,37 +86,36 @@ class Source:
             before, self.layout = self.layout, b""
             header = bytearray(file.read(HEADER_BYTES))
             layout = bytes(header[16:18] + header[20:24] + header[40:60])
-            is_small = os.fstat(file.fileno()).st_size <= MOST_COPIED
-            if not (is_small and self._copied(header, file, layout == before)):
+            is_alike = layout == before
+            if not self._copied(header, file.fileno(), is_alike):
+                layout = b""
                 self._attach(on_disk, "immutable")
         made = _made(self.connection, "source")
-        if is_small and layout == before and made != self.made:
+        if layout and is_alike and made != self.made:
             return self.put(path)
-        self.layout, self.made = layout if self.copy else b"", made
+        self.layout, self.made = layout, made
         return _database_check(path, self.connection, made)
 
-    def _copied(self, header: bytearray, file: BinaryIO, is_alike: bool) -> bool:
-        """False: there is no space for a copy."""
+    def _copied(self, header: bytearray, file: int, is_alike: bool) -> bool:
+        """False: the file is large, or there is no space for a copy."""
         self.copies += 1
-        is_counted = header[24:28] == header[92:96]
         header[18:20] = b"\1\1"  # of a file in WAL mode: what was checkpointed
         header[24:28] = self.copies.to_bytes(4, "big")
-        if is_counted:
-            header[92:96] = header[24:28]
-        try:
-            with ExitStack() as stack:
-                if not (is_alike and self.copy):
-                    name = stack.enter_context(NamedTemporaryFile(prefix="commprof-")).name
-                    self.copy = open(name, "r+b")
-                self.copy.seek(0)
-                self.copy.write(header + file.read())
-                self.copy.truncate()
-                self.copy.flush()
-                if not is_alike:
-                    self._attach(Path(name), "nolock")
-        except OSError:
-            self.copy = None
-        return bool(self.copy)
+        file_bytes = os.fstat(file).st_size
+        if not HEADER_BYTES <= file_bytes <= MOST_COPIED:
+            return False
+        with suppress(OSError), ExitStack() as stack:
+            if not is_alike:
+                name = stack.enter_context(NamedTemporaryFile(prefix="commprof-")).name
+                self.copy = open(name, "r+b", buffering=0)
+            self.copy.seek(0)
+            is_whole = os.sendfile(self.copy.fileno(), file, 0, file_bytes) == file_bytes
+            os.pwrite(self.copy.fileno(), header, 0)
+            self.copy.truncate(file_bytes)
+            if is_whole and not is_alike:
+                self._attach(Path(name), "nolock")
+            return is_whole
+        return False
 
     def _attach(self, path: Path, how: str) -> None:
         self.close()
@@ -129,7 +128,7 @@ class Source:
     def close(self) -> None:
         if self.is_attached:
             self.connection.execute("DETACH source")
-            self.is_attached = False
+            self.is_attached, self.layout = False, b""
 
 
 class RunConnection(sqlite3.Connection):
@@ -349,6 +348,8 @@ def _copying(table: str, version: int, passed: str) -> str:
     SQLite inserts row by row because columns are named: of SELECT * it may copy the records of a
     file as they are, and check no constraint (its transfer optimization). It uses no index: what
     one of the owner's says may differ from the table."""
+    if table == "call":  # each file has the same ones
+        passed = "call.name IN (SELECT name FROM main.call)"
     columns, older = _columns()[table], values_of(version, table) or {}
     first = next(iter(columns))
     values = {name: older.get(name, f"{table}.{name}") for name in columns}
@@ -365,10 +366,9 @@ def _copying(table: str, version: int, passed: str) -> str:
         f"CASE WHEN {passed} THEN 0 WHEN {' AND '.join(rules)} "
         f"THEN {'count > 0' if first in NUMBERED else 1} ELSE impossible_values() END"
     )
-    known = " ON CONFLICT (name) DO NOTHING" * (table == "call")
     return (
         f"INSERT INTO main.{table} SELECT {', '.join(values.values())} "
-        f"FROM source.{table} NOT INDEXED WHERE {condition}{known}"
+        f"FROM source.{table} NOT INDEXED WHERE {condition}"
     )
 
 
