@@ -43,8 +43,8 @@ exchange messages only with each other, either may be the late one.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable
-from typing import Optional
+from collections.abc import Collection, Iterable
+from typing import Dict, Optional, Tuple
 
 from ..base import (
     NONE,
@@ -73,7 +73,8 @@ UNKNOWN = (UNSPLIT, UNSEEN)
 BLOCK = 32  # waits whose causes are summed in advance
 LEAST_SHARE = threshold("late.least-cause")
 
-CausesOfWait = dict[Optional[int], float]  # nanoseconds by rank
+CausesOfWait = Dict[Optional[int], float]  # nanoseconds by rank
+Pairs = Collection[Tuple[Optional[int], float]]  # the same, as its items
 
 
 class Causes(Columns):
@@ -89,14 +90,12 @@ class Meetings(Columns):
 
 
 class CausesOfRank:
-    """One rank's waits with their causes, in order of time. `causes` says those of a wait that has
-    ended, by its row."""
+    """One rank's waits with their causes, in order of time. known: of each wait that has ended, by
+    its row."""
 
-    def __init__(
-        self, rows: list[int], ends: list[int], causes: Callable[[int], CausesOfWait]
-    ) -> None:
-        self.rows, self.ends, self.causes = rows, ends, causes
-        self.blocks: list[CausesOfWait] = []  # sums over BLOCK waits each
+    def __init__(self, rows: list[int], ends: list[int], known: list[Pairs]) -> None:
+        self.rows, self.ends, self.known = rows, ends, known
+        self.blocks: list[Pairs] = []  # sums over BLOCK waits each
 
     def between(self, time_ns: int, row: int) -> CausesOfWait:
         """The waits that end after this time, up to the row."""
@@ -104,19 +103,19 @@ class CausesOfRank:
         first = bisect_right(self.ends, time_ns, 0, upto)
         block, whole_blocks = -(-first // BLOCK), upto // BLOCK
         if block >= whole_blocks:
-            return self._sum(first, upto)
+            return _sum(self._of(first, upto))
         for at in range(len(self.blocks) * BLOCK, whole_blocks * BLOCK, BLOCK):
-            self.blocks.append(self._sum(at, at + BLOCK))
+            self.blocks.append(_sum(self._of(at, at + BLOCK)).items())
         return _sum(
             [
-                *map(self.causes, self.rows[first : block * BLOCK]),
+                *self._of(first, block * BLOCK),
                 *self.blocks[block:whole_blocks],
-                *map(self.causes, self.rows[whole_blocks * BLOCK : upto]),
+                *self._of(whole_blocks * BLOCK, upto),
             ]
         )
 
-    def _sum(self, first: int, upto: int) -> CausesOfWait:
-        return _sum(map(self.causes, self.rows[first:upto]))
+    def _of(self, first: int, upto: int) -> list[Pairs]:
+        return [self.known[row] for row in self.rows[first:upto]]
 
 
 def root_causes(waits: Waits, lines: Lines, is_nccl: Flags, is_all: Flags) -> Causes:
@@ -202,20 +201,14 @@ def _caused(
     is_indirect = is_followed.copy()
     is_indirect[is_followed] = indirect > 0
     by_last, rest_ns = _of_last(waits.wait_ns[wait], is_followed, direct, direct + unknown)
-    last, caused_ns, other_ns = (
-        column.tolist() for column in (waits.last_rank[wait], by_last, rest_ns)
-    )
-    through: dict[int, CausesOfWait] = {}  # the waits with indirect causes
-
-    def causes_of(row: int) -> CausesOfWait:
-        if row in through:
-            return through[row]
-        causes: CausesOfWait = {last[row]: caused_ns[row]} if caused_ns[row] else {}
-        return {**causes, NOT_KNOWN: other_ns[row]} if other_ns[row] else causes
-
+    last = waits.last_rank[wait].tolist()
+    known: list[Pairs] = [
+        [(rank, ns) for rank, ns in ((own, caused_ns), (NOT_KNOWN, other_ns)) if ns]
+        for own, caused_ns, other_ns in zip(last, by_last.tolist(), rest_ns.tolist())
+    ]
     arrival_ns = meetings.arrival_ns[rows]
     of_rank = {
-        rank: CausesOfRank(own.tolist(), arrival_ns[own].tolist(), causes_of)
+        rank: CausesOfRank(own.tolist(), arrival_ns[own].tolist(), known)
         for rank, own in by_rank(waits.world_rank[wait])
     }
     chosen = np.flatnonzero(is_indirect)
@@ -231,9 +224,12 @@ def _caused(
             of_rank[rank].between(since, row) if rank in of_rank else {}
             for rank in (waiter, last[row])
         )
-        through[row] = _indirect(wait_ns, waiter, last[row], of_waiter, of_last, *parts)
+        causes = _indirect(wait_ns, waiter, last[row], of_waiter, of_last, *parts)
+        known[row] = causes.items()
     by_last, rest_ns = (np.where(is_indirect, 0.0, values) for values in (by_last, rest_ns))
-    return _rows(wait, waits.last_rank[wait], by_last, rest_ns, chosen, list(through.values()))
+    return _rows(
+        wait, waits.last_rank[wait], by_last, rest_ns, chosen, [known[row] for row in chosen]
+    )
 
 
 def _of_last(
@@ -281,18 +277,18 @@ def _rows(
     by_last: Floats,
     rest_ns: Floats,
     indirect: Ints,
-    found: list[CausesOfWait],
+    found: list[Pairs],
 ) -> Causes:
     """In the order of waits. found: of those that are numbered by indirect."""
     direct, unknown = np.flatnonzero(by_last), np.flatnonzero(rest_ns)
-    ranks = [NONE if rank is NOT_KNOWN else rank for causes in found for rank in causes]
+    ranks = [NONE if rank is NOT_KNOWN else rank for causes in found for rank, _ in causes]
     counts = np.array([len(causes) for causes in found], np.int64)
     place = np.concatenate([direct, unknown, np.repeat(indirect, counts)])
     cause_rank = np.concatenate(
         [last_rank[direct], np.full(len(unknown), NONE), np.array(ranks, np.int64)]
     )
     caused_ns = np.concatenate(
-        [by_last[direct], rest_ns[unknown], [ns for causes in found for ns in causes.values()]]
+        [by_last[direct], rest_ns[unknown], [ns for causes in found for _, ns in causes]]
     )
     order = np.argsort(place, kind="stable")
     return Causes(wait=wait[place[order]], cause_rank=cause_rank[order], caused_ns=caused_ns[order])
@@ -311,10 +307,10 @@ def largest(causes: CausesOfWait, wait_ns: float) -> CausesOfWait:
     return {**chosen, NOT_KNOWN: rest_ns} if rest_ns >= 1 else chosen
 
 
-def _sum(parts: Iterable[CausesOfWait]) -> CausesOfWait:
+def _sum(parts: Iterable[Pairs]) -> CausesOfWait:
     total: CausesOfWait = {}
     for part in parts:
-        for rank, caused_ns in part.items():
+        for rank, caused_ns in part:
             total[rank] = total.get(rank, 0.0) + caused_ns
     return total
 

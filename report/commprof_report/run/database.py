@@ -147,9 +147,12 @@ class RunConnection(sqlite3.Connection):
             return super().executemany(statement, rows)
 
 
-def database_create() -> RunConnection:
-    """Creates an empty database with our schema, in memory as long as it is small."""
+def database_create(page_bytes: int = 4_096) -> RunConnection:
+    """Creates an empty database with our schema, in memory as long as it is small. At the end of
+    each transaction SQLite visits all pages that are not in a file: of a large run they should be
+    few."""
     connection = _connection("")
+    connection.execute(f"PRAGMA page_size = {page_bytes}")
     connection.create_function("impossible_values", 0, lambda: 1 / 0)  # ends a statement
     for database in ("main", "temp"):
         connection.execute(f"PRAGMA {database}.cache_size = -{CACHE_KIB}")

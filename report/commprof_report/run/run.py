@@ -48,6 +48,7 @@ from .sampled import MOST_SAMPLES, Thinning
 SQL = query.beside(__file__)
 
 FILES_OF_PART = 64
+PAGE_OF_MANY = 1 << 16  # bytes of a page in a run of many files
 MOST_PLACES = 3  # of ledgers that are listed in a message
 
 
@@ -137,6 +138,8 @@ def run_open(
     if not given:
         run.remarks.append(units.visible(f"{' '.join(map(str, paths))}: the newest run here"))
     files = _files(run, paths)
+    if len(files) > FILES_OF_PART:
+        run.connection = database_create(PAGE_OF_MANY)
     if run.thinning:
         run.thinning.files = len(files)
     _files_take(run, files, with_histograms)
