@@ -25,58 +25,29 @@ from commprof_report.main import main  # noqa: E402
 from truth import recordings  # noqa: E402
 
 RUNS = (
-    "training",
-    "gpus",
-    "gpu",
-    "example.db",
-    "mpi",
-    "killed",
+    *"training gpus gpu example.db mpi killed".split(),
     *(
         f"{name}/run.db"
-        for name in tuple(
-            (
-                "slow-rank-of-gpipe-2-stages-x-2 slow-rank-of-Horovod-regions "
-                "slow-rank-of-DistributedDataParallel-twin late-target-of-an-epoch late-root-of-Bcast "
-                "late-sender-eager slow-host-of-two-with-other-clocks noisy-neighbour-on-a-core "
-                "a-rank-that-sleeps slow-master receiver-held-up-persistent-message "
-                "slow-rank-before-Iallreduce-and-Waitall-twin Horovod-slow-rank Horovod-healthy "
-                "Horovod-slow-rank-without-cache"
-            ).split()
-        )
+        for name in (
+            "slow-rank-of-gpipe-2-stages-x-2 slow-rank-of-Horovod-regions "
+            "slow-rank-of-DistributedDataParallel-twin late-target-of-an-epoch late-root-of-Bcast "
+            "late-sender-eager slow-host-of-two-with-other-clocks noisy-neighbour-on-a-core "
+            "a-rank-that-sleeps slow-master receiver-held-up-persistent-message "
+            "slow-rank-before-Iallreduce-and-Waitall-twin Horovod-slow-rank Horovod-healthy "
+            "Horovod-slow-rank-without-cache"
+        ).split()
     ),
 )
 COMMANDS = (
-    "summary",
-    "seen",
-    "steps",
-    "late --by run",
-    "late --by rank",
-    "advise",
-    "traffic",
-    "calls",
-    "sizes",
-    "latency",
-    "hvprof",
-    "communicators",
-    "ranks",
-    "regions",
-    "gpu",
-    "peers",
-    "pipeline",
-    "stuck",
+    *("summary", "seen", "steps", "late --by run", "late --by rank"),
+    *"advise traffic calls sizes latency hvprof communicators ranks regions gpu peers".split(),
+    *("pipeline", "stuck"),
 )
 TABLES = (  # of the first runs
-    "steps --per-step",
-    "steps --per-call",
-    "steps --critical-path",
-    "steps --by calls",
+    *("steps --per-step", "steps --per-call", "steps --critical-path", "steps --by calls"),
     *(f"late --by {by}" for by in ("host", "call", "state", "size")),
-    *(
-        f"gpu --by {by}"
-        for by in ("rank", "sensor", "kernel", "copy", "stream", "algorithm", "step", "window")
-    ),
-    "sizes --rank 0",
-    "calls --call Allreduce --bytes 1:1M",
+    *(f"gpu --by {by}" for by in "rank sensor kernel copy stream algorithm step window".split()),
+    *("sizes --rank 0", "calls --call Allreduce --bytes 1:1M"),
 )
 SIDES = "a0 a1 a2 a3 a4 a5 a6 a7 -- b0 b1 b2 b3 b4 b5 b6 b7"
 OF_SIDES = (
