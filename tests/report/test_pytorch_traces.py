@@ -28,13 +28,8 @@ MARK = "a call in PyTorch's eyes"
 
 
 def recorded_rank() -> Rank:
-    rank = Rank(
-        0,
-        1,
-        start_unix_ns=STARTED_UNIX_NS,
-        wall_ns=WALL_NS,
-        communicators=[planted.communicators_of(0)[0]],
-    )
+    times = {"start_unix_ns": STARTED_UNIX_NS, "wall_ns": WALL_NS}
+    rank = Rank(0, 1, communicators=[planted.communicators_of(0)[0]], **times)
     rank.samples = [
         Sample("MPI_Allreduce", *call, sequence=number) for number, call in enumerate(CALLS, 1)
     ]
@@ -44,19 +39,16 @@ def recorded_rank() -> Rank:
 
 def pair_of_ranks() -> list[Rank]:
     """On two hosts, whose wall clocks are 7 ms apart. Rank 1's monotonic clock says 3 s more."""
-    ranks = [
-        Rank(number, 2, communicators=[planted.communicators_of(number)[0]]) for number in range(2)
-    ]
-    for rank in ranks:
-        rank.facts.update(
-            host=f"node{rank.world_rank:02d}",
-            boot_id=f"boot-{rank.world_rank}",
-            time_namespace="time:[1]",
-        )
-        rank.samples = [
+    ranks = []
+    for number in range(2):
+        facts = {"host": f"node{number:02d}", "boot_id": f"boot-{number}"}
+        facts["time_namespace"] = "time:[1]"
+        known = [planted.communicators_of(number)[0]]
+        samples = [
             Sample("MPI_Allreduce", at * SECOND, at * SECOND + 50_000, sequence=at, bytes=8)
             for at in range(1, 9)
         ]
+        ranks.append(Rank(number, 2, facts=facts, communicators=known, samples=samples))
     ranks[1].start_unix_ns += 7_000_000
     ranks[1].start_monotonic_ns += 3 * SECOND
     return ranks
@@ -65,65 +57,28 @@ def pair_of_ranks() -> list[Rank]:
 def kineto(rank: Rank, base_ns: int = BASE_NS, **keys: object) -> dict:
     """A trace in Kineto's form, which has each call of the rank as a slice of its
     own, and a flow."""
+
+    def about(what: str, pid: int, **arguments: str) -> dict:
+        return {"ph": "M", "name": what, "ts": 0.0, "pid": pid, "tid": 0, "args": arguments}
+
     shift_ns = rank.start_unix_ns - base_ns
-    where = {"pid": rank.process, "tid": rank.process}
+    where, on_gpu = {"pid": rank.process, "tid": rank.process}, {"pid": 0, "tid": 7}
     events = [
-        {
-            "ph": "M",
-            "name": "process_name",
-            "ts": 0.0,
-            "pid": rank.process,
-            "tid": 0,
-            "args": {"name": "python3"},
-        },
-        {
-            "ph": "M",
-            "name": "process_labels",
-            "ts": 0.0,
-            "pid": rank.process,
-            "tid": 0,
-            "args": {"labels": "CPU"},
-        },
-        {
-            "ph": "M",
-            "name": "process_labels",
-            "ts": 0.0,
-            "pid": 0,
-            "tid": 0,
-            "args": {"labels": "GPU 0"},
-        },
+        about("process_name", rank.process, name="python3"),
+        about("process_labels", rank.process, labels="CPU"),
+        about("process_labels", 0, labels="GPU 0"),
     ]
     for number, sample in enumerate(rank.samples):
-        times = {
-            "ts": (shift_ns + sample.start_ns) / 1_000,
-            "dur": (sample.end_ns - sample.start_ns) / 1_000,
-        }
-        events.append(
-            {
-                "ph": "X",
-                "cat": "cpu_op",
-                "name": MARK,
-                **where,
-                **times,
-                "args": {"External id": number},
-            }
-        )
-        events.append(
-            {"ph": "s", "id": number, **where, "ts": times["ts"], "cat": "ac2g", "name": "ac2g"}
-        )
-        events.append({"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, **times})
-        events.append(
-            {
-                "ph": "f",
-                "id": number,
-                "pid": 0,
-                "tid": 7,
-                "ts": times["ts"],
-                "cat": "ac2g",
-                "name": "ac2g",
-                "bp": "e",
-            }
-        )
+        at = {"ts": (shift_ns + sample.start_ns) / 1_000}
+        times = {**at, "dur": (sample.end_ns - sample.start_ns) / 1_000}
+        flow = {"id": number, "cat": "ac2g", "name": "ac2g", **at}
+        call = {"cat": "cpu_op", "name": MARK, "args": {"External id": number}}
+        events += [
+            {"ph": "X", **call, **where, **times},
+            {"ph": "s", **flow, **where},
+            {"ph": "X", "cat": "kernel", "name": "gemm", **on_gpu, **times},
+            {"ph": "f", **flow, **on_gpu, "bp": "e"},
+        ]
     based = {"baseTimeNanoseconds": base_ns} if base_ns else {}
     return {"schemaVersion": 1, **based, **keys, "traceEvents": events, "traceName": "x"}
 

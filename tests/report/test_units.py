@@ -6,81 +6,60 @@ import pytest
 from commprof_report.base import units
 
 
-@pytest.mark.parametrize(
-    ("ns", "text"),
-    [
-        (None, "-"),
-        (0, "0 ns"),
-        (999, "999 ns"),
-        (1_000, "1.00 us"),
-        (12_345, "12.3 us"),
-        (999_950, "1.00 ms"),
-        (123_456_789, "123 ms"),
-        (59 * 10**9, "59.0 s"),
-        (119 * 10**9, "119 s"),
-        (150 * 10**9, "2.50 min"),
-        (7_199 * 10**9, "120 min"),
-        (11_520 * 10**9, "3 h 12 min"),
-        (187_000 * 10**9, "2 d 4 h"),
-    ],
+S = 10**9
+SIZES = (
+    0,
+    1_000,
+    1_024,
+    1_536,
+    4 << 20,
+    3 << 30,
+    1_152 << 10,
+    78_000,
+    4_200_000,
+    98 * 1024.0,
+    98.5,
 )
-def test_a_duration_has_three_digits_and_a_fitting_unit(ns, text):
-    assert units.duration(ns) == text
+TEXTS = {
+    # three digits and a fitting unit
+    units.duration: (
+        (None, 0, 999, 1_000, 12_345, 999_950, 123_456_789, 59 * S, 119 * S, 150 * S, 7_199 * S)
+        + (11_520 * S, 187_000 * S),
+        "-; 0 ns; 999 ns; 1.00 us; 12.3 us; 1.00 ms; 123 ms; 59.0 s; 119 s; 2.50 min; 120 min; "
+        "3 h 12 min; 2 d 4 h",
+    ),
+    # binary where that is exact
+    units.size: (
+        SIZES,
+        "0 B; 1,000 B; 1 KiB; 1,536 B; 4 MiB; 3 GiB; 1.18 MB; 78.0 KB; 4.20 MB; 98 KiB; 98 B",
+    ),
+    # in percent unless it is a factor
+    units.change: (
+        (None, 0.0, -0.062, 0.0996, 0.99, 1.0, -0.94, -0.9979),
+        "-; +0.0 %; -6.2 %; +10 %; +99 %; x2; -94 %; x0.0021",
+    ),
+    units.share: (
+        (0, 0.00001, 0.005, 0.345, -0.024, -0.00001),
+        "0.00 %; < 0.01 %; 0.50 %; 34.5 %; -2.4 %; > -0.01 %",
+    ),
+}
+
+
+@pytest.mark.parametrize("text_of", TEXTS)
+def test_a_number_is_written_as_people_read_it(text_of):
+    values, texts = TEXTS[text_of]
+    assert [text_of(value) for value in values] == texts.split("; ")
 
 
 def test_a_sum_of_hours_is_in_hours():
-    terms = [(10_800 * 10**9, "waiting"), (1_800 * 10**9, "transfer")]
+    terms = [(10_800 * S, "waiting"), (1_800 * S, "transfer")]
     assert units.sum_text(terms) == "3.50 h = 3.00 waiting + 0.50 transfer"
 
 
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [
-        (0, "0 B"),
-        (1_000, "1,000 B"),
-        (1_024, "1 KiB"),
-        (1_536, "1,536 B"),
-        (4 << 20, "4 MiB"),
-        (3 << 30, "3 GiB"),
-        (1_152 << 10, "1.18 MB"),
-        (78_000, "78.0 KB"),
-        (4_200_000, "4.20 MB"),
-        (98.0 * 1_024, "98 KiB"),
-        (98.5, "98 B"),
-    ],
-)
-def test_a_size_is_binary_where_that_is_exact(size, text):
-    assert units.size(size) == text
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "text"),
-    [
-        (8, 8, "8 B"),
-        (513, 1_024, "512 B - 1 KiB"),
-        ((64 << 20) + 1, None, "above 64 MiB"),
-        (100, 200, "100 B - 200 B"),
-    ],
-)
-def test_a_range_of_sizes_reads_above_and_up_to(low, high, text):
-    assert units.size_range(low, high) == text
-
-
-@pytest.mark.parametrize(
-    "part, text",
-    [
-        (None, "-"),
-        (0.0, "+0.0 %"),
-        (-0.062, "-6.2 %"),
-        (0.0996, "+10 %"),
-        (0.99, "+99 %"),
-        (1.0, "x2"),
-        (-0.94, "-94 %"),
-        (-0.9979, "x0.0021"),
-    ],
-)
-def test_a_change_is_in_percent_unless_it_is_a_factor(part, text):
-    assert units.change(part) == text
+def test_a_range_of_sizes_reads_above_and_up_to():
+    ranges = ((8, 8), (513, 1_024), ((64 << 20) + 1, None), (100, 200))
+    texts = ["8 B", "512 B - 1 KiB", "above 64 MiB", "100 B - 200 B"]
+    assert [units.size_range(*each) for each in ranges] == texts
 
 
 @pytest.mark.parametrize(
@@ -107,21 +86,6 @@ def test_a_library_has_a_short_name_and_keeps_it(said, name):
 
 def test_ranks_are_listed_in_spans():
     assert units.rank_list([5, 0, 1, 2]) == "0-2,5"
-
-
-@pytest.mark.parametrize(
-    ("part", "text"),
-    [
-        (0, "0.00 %"),
-        (0.00001, "< 0.01 %"),
-        (0.005, "0.50 %"),
-        (0.345, "34.5 %"),
-        (-0.024, "-2.4 %"),
-        (-0.00001, "> -0.01 %"),
-    ],
-)
-def test_a_share_is_in_percent(part, text):
-    assert units.share(part) == text
 
 
 def test_control_characters_are_spelled_out():
