@@ -19,37 +19,9 @@ PLAN = Plan([Arm("a", "mpirun {} x"), Arm("b", "srun {} x")], 3, 7, "/tmp")
 RUN = Run(1, "a", "block-01/a", plans.OK, 1.5, "")
 DEEP = "[" * 200_000 + "]" * 200_000
 RAW = (
-    "Infinity",
-    "-Infinity",
-    "NaN",
-    "1e999",
-    "-1e999",
-    "9" * 400,
-    "9" * 100_000,
-    DEEP,
-    '{"a": ' * 5000,
-    '"\\ud800"',
-    '"\\u0000"',
-    '"\udcff"',
-)
-RAW += (
-    "[]",
-    "{}",
-    "null",
-    "true",
-    "-1",
-    "0",
-    "1.5",
-    "1e308",
-    '""',
-    '"x"',
-    '[{"a": 1}]',
-    '{"a": []}',
-    "",
-    " ",
-    ",",
-    "\ufeff1",
-    str(1 << 63),
+    *"Infinity -Infinity NaN 1e999 -1e999 [] {} null true -1 0 1.5 1e308 , \ufeff1".split(),
+    *("9" * 400, "9" * 100_000, DEEP, '{"a": ' * 5000, str(1 << 63), "", " "),
+    *('"\\ud800"', '"\\u0000"', '"\udcff"', '""', '"x"', '[{"a": 1}]', '{"a": []}'),
 )
 KEYS = ("name", "command", "block", "seconds", "arms")
 
