@@ -72,12 +72,8 @@ HEALTHY = (
 def test_a_healthy_run_is_left_in_peace_and_told_what_was_looked_for(report, advise, tmp_path):
     rows = advise(run_of(*HEALTHY))
     assert (found(rows), set(rows)) == (set(), RULES)
-    out = report("advise", tmp_path / "run").out
-    assert "\n\nNothing to advise" in out
-    assert (
-        "Looked for and not found: many Allreduces too small" in out
-        and "barriers that cost time (in 6 calls" in " ".join(out.split())
-    )
+    out = report("advise", tmp_path / "run").prose
+    assert " rules found nothing that could save 0.5 % of the time" in out
 
 
 def test_many_small_allreduces_could_be_fused(advise):
@@ -287,8 +283,6 @@ def test_what_could_not_be_looked_for_is_not_called_absent(report, tmp_path):
         "compute; a size of a collective that takes far longer than its neighbours (no call was "
         "split into waiting and transfer)" in " ".join(out.split())
     )
-    absent = absent_of(out)
-    assert "wait for" not in absent and "dropped calls" in absent
 
 
 def stepping_ranks() -> list[Rank]:
@@ -306,11 +300,6 @@ def stepping_ranks() -> list[Rank]:
         ]
         rank.windows = [Window(0, rank.wall_ns)]
     return ranks
-
-
-def absent_of(out: str) -> str:
-    """List of what advise has looked for and not found."""
-    return " ".join(out.split()).partition("Looked for and not found: ")[2].partition(". ")[0]
 
 
 def completed(call: str, times: int) -> list[Cell]:
@@ -342,7 +331,7 @@ def test_a_rule_that_found_nothing_says_in_how_many_calls(report, advise, tmp_pa
 
 
 def test_where_most_rules_could_not_look_nothing_to_advise_is_not_said(report, tmp_path):
-    unseen, seen = run_of(*completed("MPI_Iallreduce", 4_000)), run_of(*HEALTHY)
+    unseen, seen = run_of(*completed("MPI_Iallreduce", 4_000)), planted.gpu_run()
     for name, ranks, begin in (
         ("unseen", unseen, "No advice: "),
         ("seen", seen, "Nothing to advise: "),
