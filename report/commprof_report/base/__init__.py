@@ -94,13 +94,9 @@ def whole(name: str) -> int:
     return value
 
 
-class Option(NamedTuple):
-    """Without names: values of options that a command does not take."""
-
-    names: tuple[str, ...]
-    settings: dict[str, Any]
-    group: str = ""  # its title in help
-    is_alone: bool = False  # no other of its group beside it
+# Without names: values of options that a command does not take. group: its title in help. is_alone:
+# no other of its group beside it.
+Option = namedtuple("Option", "names settings group is_alone", defaults=("", False))
 
 
 def option(*names: str, group: str = "", is_alone: bool = False, **settings: Any) -> Option:
