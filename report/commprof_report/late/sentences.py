@@ -288,9 +288,9 @@ def call_text(late: Late, cause: CallCause) -> str:
 
 def where_text(late: Late, cause: CallCause) -> str:
     """MPI_Allreduce; where ranks are late in it on several communicators, on which"""
-    is_one = [each.call for each in late.blame.calls].count(cause.call) == 1
-    label = late.split.known.communicators[cause.identity].label
-    return cause.call if is_one else f"{cause.call} on {label}"
+    if [each.call for each in late.blame.calls].count(cause.call) == 1:
+        return cause.call
+    return f"{cause.call} on {late.split.known.communicators[cause.identity].label}"
 
 
 def marks_text(last: Last) -> str:
