@@ -94,7 +94,8 @@ COMMANDS = [
     steps --per-step --csv; steps --by calls --per-call; steps --region epoch; traffic --json;
     regions --csv; gpu --by run --json; gpu --by kernel --csv; gpu --by step; advise; stuck;
     peers --received --json; pipeline; pipeline --csv; advise --csv; stuck --json; top --count 1;
-    export --json; export --csv --table fact; export --json --output OUT/tables; merge OUT/merged.db;
+    export --json; export --csv --table fact; merge OUT/merged.db;
+    export --json --output OUT/tables;
     export --csv --output OUT/tables; export --format prometheus; export --format perfetto;
     export --format prometheus --output OUT/metrics.prom; export --csv --table named_cell;
     export --format perfetto --from 1 --to 6 --output OUT/trace.json;

@@ -271,7 +271,8 @@ DROPPED = "UPDATE rank SET dropped_calls = 3 WHERE world_rank = 1"
 VERSION = "Open MPI v{}, package: Debian {}"
 SAME_WORK = "Same work yes: {} rows with the same calls and bytes, on 2 ranks"
 BUSY = (
-    "disturbed: other work on the cores of the ranks differs between the sides: a rank waited for a "
+    "disturbed: other work on the cores of the ranks differs between the sides: a rank waited "
+    "for a "
     "core 0.40 % of the time in a, 4.0 % in b (medians of the runs)."
 )
 UNKNOWN_SHARE = (
@@ -457,7 +458,8 @@ JUDGED = {
     "steps that settle within the runs are noted": (
         lambda made: made.sides(calls=60, slow_steps=30),
         said(
-            "Note b: steps became faster within 8 of 8 runs, 90.0 ms in the first tenth, 60.0 ms in "
+            "Note b: steps became faster within 8 of 8 runs, 90.0 ms in the first tenth, 60.0 "
+            "ms in "
             "the last (a start-up, or a library that tunes itself)"
         ),
     ),
@@ -520,7 +522,7 @@ JUDGED = {
         ),
         ("compare --by size --allow partial", Row({"bytes": LARGE}, best="a")),
     ),
-    # large Allreduces are 30 % slower, so transfer is 27 % slower; so are copies on one of two hosts
+    # large Allreduces are 30 % slower, so transfer is 27 % slower, and copies on one of two hosts
     "a machine that was other for one side is a reason against a verdict": (
         lambda made: measured(
             made.slower,

@@ -444,7 +444,8 @@ SAID = {
         ),
         (
             "summary",
-            "GPU 65.0 % computing, 20.0 % exposed communication, 15.0 % idle (1 device; traced 10.0 "
+            "GPU 65.0 % computing, 20.0 % exposed communication, 15.0 % idle (1 device; traced "
+            "10.0 "
             "s of 10.0 s (100.0 %), 1 window of rank 0; see hvprof-report gpu)",
         ),
     ),

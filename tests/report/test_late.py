@@ -661,7 +661,8 @@ JUDGED = {
         named("2", clocks=1, error_ns=0, late_share=1),
         (
             "late",
-            "Rank 2 is late: it causes 100.0 % of the waiting. Without that the run is 49.4 ms (2.5 "
+            "Rank 2 is late: it causes 100.0 % of the waiting. Without that the run is 49.4 ms "
+            "(2.5 "
             "%) shorter.",
             No("polls"),
             No("on background threads"),

@@ -341,7 +341,8 @@ BROKEN = {
     "gpu_busy": "ns = -1; is_in_mpi = is_in_mpi + 2",
     "gpu_stream": "device = 'x'",
     "gpu_kernel": "name = x'00'; is_communication = 2",
-    "gpu_activity": "kind = 'thought'; copy = 'to nobody'; is_graph = 2; min_ns = max_ns + 1; volume_bytes = "
+    "gpu_activity": "kind = 'thought'; copy = 'to nobody'; is_graph = 2; min_ns = max_ns + 1; "
+    "volume_bytes = "
     "(1 << 62) + 1",
     "gpu_bucket": "bucket = bucket + 346",
     "gpu_tracing": "end_ns = begin_ns - 1; ended = 'exploded'; clock_error_ns = -1",

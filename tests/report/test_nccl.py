@@ -17,7 +17,8 @@ from planted_job import LAUNCH_NS, HostClock, Job
 MS = 1_000_000
 MIB = 1 << 20
 ALL_TEXTS = (
-    "summary steps late advise traffic calls sizes latency hvprof communicators ranks regions peers "
+    "summary steps late advise traffic calls sizes latency hvprof communicators ranks regions "
+    "peers "
     "pipeline stuck"
 ).split()
 CHOSEN = [

@@ -40,7 +40,8 @@ def test_options_are_keywords(report, run_folder):
         call=["Allreduce", "MPI_Bcast"], bytes="1K:", rank=0, per_rank=True, sort="bytes", top=2
     )
     words = tuple(
-        "--call Allreduce --call MPI_Bcast --bytes 1K: --rank 0 --per-rank --sort bytes --top 2".split()
+        "--call Allreduce --call MPI_Bcast --bytes 1K: --rank 0 --per-rank --sort bytes --top "
+        "2".split()
     )
     assert [row._asdict() for row in rows] == report("sizes", *words, "--json", run_folder).rows
     assert len(rows) == 2 and rows[0].rank == 0

@@ -12,7 +12,8 @@ import pytest
 RECORDINGS = Path(__file__).parent / "recordings"
 VERSIONS = sorted(path.name.partition(".")[0] for path in RECORDINGS.glob("schema-*.tar.xz"))
 COMMANDS = tuple(
-    "summary late steps advise communicators latency ranks traffic pipeline stuck hvprof gpu".split()
+    "summary late steps advise communicators latency ranks traffic pipeline stuck hvprof "
+    "gpu".split()
 )
 PERCENTILES = {"p50_ns", "p95_ns", "p99_ns"}
 MEASURED = (int, str)  # what the ranks counted; what reports derive from it may change

@@ -621,11 +621,13 @@ def test_a_thinned_run_has_stretches_that_are_as_long_as_possible(busy):
 
 
 BROKEN = {
-    "sample": "world_rank = 77; end_ns = start_ns - 1; start_ns = -1; end_ns = (1 << 62) + 1; sequence "
+    "sample": "world_rank = 77; end_ns = start_ns - 1; start_ns = -1; end_ns = (1 << 62) + 1; "
+    "sequence "
     "= 0; completed_ns = start_ns - 1; bytes = -1; peer = -3; root = 'x'; call = x'00ff'; tag "
     "= 'x'; number = 65536; signature = 65536",
     "signature": "world_rank = 77; extent = 'x'; is_in_place = 2",
-    "sample_message": "world_rank = 77; direction = 'both'; number = 0; end_ns = start_ns - 1; completed_ns = "
+    "sample_message": "world_rank = 77; direction = 'both'; number = 0; end_ns = start_ns - 1; "
+    "completed_ns = "
     "start_ns - 1; peer = -3",
     "sample_start": "world_rank = 77; operation = 0; number = 0; completed_ns = start_ns - 1",
     "sample_epoch": "object = 0; number = 0; partners = 0; end_ns = start_ns - 1",

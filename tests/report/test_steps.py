@@ -615,7 +615,8 @@ SAID = {
             CHOSEN,
             {"slowest_ranks": None, "judged_steps": 0},
             {
-                "slowest_why": "unknown: in 40 of 40 steps less than half of the time inside MPI is "
+                "slowest_why": "unknown: in 40 of 40 steps less than half of the time inside "
+                "MPI is "
                 "split"
             },
         ),

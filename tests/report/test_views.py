@@ -60,7 +60,8 @@ def test_sizes_and_percentiles_are_those_of_the_command(report, folder, merged):
         (
             "sizes",
             tuple(
-                "communicator family library count volume_bytes total_ns mean_ns min_ns max_ns".split()
+                "communicator family library count volume_bytes total_ns mean_ns min_ns "
+                "max_ns".split()
             ),
         ),
         ("percentiles", ("communicator", "count", "p50_ns", "p95_ns", "p99_ns")),
