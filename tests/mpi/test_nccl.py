@@ -28,12 +28,14 @@ from .nccl import PLUGIN, compiled, doubles, with_nccl_inside
 
 pytestmark = pytest.mark.one_mpi
 
+Ran = Callable[..., Run]  # profile() and what plays a program by it
+
 RANKS = 4
 ELEMENTS, BYTES = 100, 400
 
 
 @pytest.fixture
-def nccl(mpi: Mpi, profile: Callable[..., Run]) -> Callable[..., Run]:
+def nccl(mpi: Mpi, profile: Ran) -> Ran:
     """nccl("operations"): a part of programs/nccl.c under the profiler."""
     return lambda part, **arguments: profile(
         str(compiled(mpi.mpicc, "nccl")), RANKS, part, **arguments
@@ -79,14 +81,12 @@ OPERATIONS = {
 }
 
 
-def test_operations_count_with_their_bytes(nccl: Callable[..., Run]) -> None:
+def test_operations_count_with_their_bytes(nccl: Ran) -> None:
     made = nccl("operations").table()
     assert {call: made[call] for call in OPERATIONS} == OPERATIONS
 
 
-def test_nccl_inside_the_program_is_counted_by_its_profiler_plugin(
-    mpi: Mpi, profile: Callable[..., Run]
-) -> None:
+def test_nccl_inside_the_program_is_counted_by_its_profiler_plugin(mpi: Mpi, profile: Ran) -> None:
     """The short form of test_nccl_plugin."""
     run = profile(with_nccl_inside(mpi.mpicc), RANKS, "6", "operations", env=PLUGIN)
     assert run.sizes("ncclReduceScatter") == OPERATIONS["ncclReduceScatter"]
@@ -94,7 +94,7 @@ def test_nccl_inside_the_program_is_counted_by_its_profiler_plugin(
     assert run.sizes("ncclAllReduce", measure="captured") == [{72: (1, 72)}] * RANKS
 
 
-def test_messages_are_counted_by_their_partner(nccl: Callable[..., Run]) -> None:
+def test_messages_are_counted_by_their_partner(nccl: Ran) -> None:
     """As NCCL numbers it in the ledger and the database; by world rank, which is the other way
     round here, in the report."""
     run = nccl("messages")
@@ -131,7 +131,7 @@ def test_messages_are_counted_by_their_partner(nccl: Callable[..., Run]) -> None
     ]
 
 
-def test_one_sided_operations_count_with_the_rank_that_they_go_to(nccl: Callable[..., Run]) -> None:
+def test_one_sided_operations_count_with_the_rank_that_they_go_to(nccl: Ran) -> None:
     run = nccl("signals")
     assert run.sizes("ncclPutSignal") == [{BYTES: (1, BYTES)}] * RANKS
     assert run.sizes("ncclSignal") == run.sizes("ncclWaitSignal") == [{0: (1, 0)}] * RANKS
@@ -147,7 +147,7 @@ def test_one_sided_operations_count_with_the_rank_that_they_go_to(nccl: Callable
         ]
 
 
-def test_one_sided_operations_are_no_collectives(nccl: Callable[..., Run]) -> None:
+def test_one_sided_operations_are_no_collectives(nccl: Ran) -> None:
     run = nccl("signals")
     assert [
         run.query(rank, "SELECT collectives FROM communicator WHERE library = 'nccl'")
@@ -155,7 +155,7 @@ def test_one_sided_operations_are_no_collectives(nccl: Callable[..., Run]) -> No
     ] == [[(1,)]] * RANKS
 
 
-def test_calls_without_bytes_count_too(nccl: Callable[..., Run]) -> None:
+def test_calls_without_bytes_count_too(nccl: Ran) -> None:
     run = nccl("operations")
     for call in (
         "ncclCommInitRank",
@@ -167,9 +167,7 @@ def test_calls_without_bytes_count_too(nccl: Callable[..., Run]) -> None:
         assert run.sizes(call) == [{0: (1, 0)}] * RANKS
 
 
-def test_elements_of_every_type_have_their_size_and_those_of_an_unknown_one_none(
-    nccl: Callable[..., Run],
-) -> None:
+def test_elements_of_every_type_have_their_size_and_those_of_an_unknown_one_none(nccl: Ran) -> None:
     run = nccl("datatypes")
     type_bytes = [1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1, 0]
     sizes = {
@@ -180,27 +178,27 @@ def test_elements_of_every_type_have_their_size_and_those_of_an_unknown_one_none
     assert run.facts(0)["nccl.unknown_datatype"] == "12"
 
 
-def test_what_fails_counts_as_a_call_without_bytes(nccl: Callable[..., Run]) -> None:
+def test_what_fails_counts_as_a_call_without_bytes(nccl: Ran) -> None:
     assert nccl("mistakes").sizes("ncclAllReduce") == [{0: (1, 0), 5: (1, 5)}] * RANKS
 
 
-def test_nothing_counts_while_counting_is_switched_off(nccl: Callable[..., Run]) -> None:
+def test_nothing_counts_while_counting_is_switched_off(nccl: Ran) -> None:
     assert nccl("switched").sizes("ncclAllReduce") == [{3: (1, 3), 5: (1, 5)}] * RANKS
 
 
-def test_calls_can_be_left_out(nccl: Callable[..., Run]) -> None:
+def test_calls_can_be_left_out(nccl: Ran) -> None:
     run = nccl("operations", env={"COMMPROF_EXCLUDE": "ncclAllReduce,ncclSend"})
     assert {call for call in run.calls(0) if call.startswith("nccl")} >= {"ncclReduce", "ncclRecv"}
     assert not run.calls(0) & {"ncclAllReduce", "ncclSend"}
 
 
-def test_nccl_can_be_left_out_altogether(nccl: Callable[..., Run]) -> None:
+def test_nccl_can_be_left_out_altogether(nccl: Ran) -> None:
     run = nccl("operations", env={"COMMPROF_NCCL": "off"})
     assert not [call for call in run.calls(0) if call.startswith("nccl")]
 
 
 def test_the_program_gets_what_it_gets_without_the_profiler(
-    mpi: Mpi, nccl: Callable[..., Run], plain: Callable[..., Outcome]
+    mpi: Mpi, nccl: Ran, plain: Callable[..., Outcome]
 ) -> None:
     for part in ("operations", "signals", "grown", "communicators", "nonblocking", "mistakes"):
         without = plain(str(compiled(mpi.mpicc, "nccl")), RANKS, part)
@@ -210,7 +208,7 @@ def test_the_program_gets_what_it_gets_without_the_profiler(
 # Communicators
 
 
-def test_all_ranks_agree_on_who_a_communicator_is(nccl: Callable[..., Run]) -> None:
+def test_all_ranks_agree_on_who_a_communicator_is(nccl: Ran) -> None:
     run = nccl("communicators")
     sent = {1: "first", 2: "second"}
     identities: dict[str, set[str]] = {"first": set(), "second": set()}
@@ -239,9 +237,7 @@ def identity_of(run: Run, rank: int, size: int) -> str:
 
 
 @pytest.mark.parametrize("size", [10, 20])
-def test_halves_are_two_communicators_that_their_ranks_agree_on(
-    nccl: Callable[..., Run], size: int
-) -> None:
+def test_halves_are_two_communicators_that_their_ranks_agree_on(nccl: Ran, size: int) -> None:
     run = nccl("communicators")
     even, odd = (
         {identity_of(run, rank, size) for rank in range(first, RANKS, 2)} for first in (0, 1)
@@ -249,9 +245,7 @@ def test_halves_are_two_communicators_that_their_ranks_agree_on(
     assert len(even) == len(odd) == 1 and even != odd
 
 
-def test_a_communicator_from_several_ids_and_one_that_shrank_are_agreed_on(
-    nccl: Callable[..., Run],
-) -> None:
+def test_a_communicator_from_several_ids_and_one_that_shrank_are_agreed_on(nccl: Ran) -> None:
     run = nccl("communicators")
     assert len({identity_of(run, rank, 40) for rank in range(RANKS)}) == 1
     assert len({identity_of(run, rank, 30) for rank in range(1, RANKS)}) == 1
@@ -263,7 +257,7 @@ def merged(run: Run) -> sqlite3.Connection:
     return sqlite3.connect(database)
 
 
-def test_old_and_new_ranks_agree_on_a_communicator_that_has_grown(nccl: Callable[..., Run]) -> None:
+def test_old_and_new_ranks_agree_on_a_communicator_that_has_grown(nccl: Ran) -> None:
     sql = """
         SELECT count(DISTINCT identity), group_concat(world_rank) FROM (
             SELECT cell.world_rank, identity FROM cell JOIN communicator
@@ -272,9 +266,7 @@ def test_old_and_new_ranks_agree_on_a_communicator_that_has_grown(nccl: Callable
     assert merged(nccl("grown")).execute(sql).fetchall() == [(1, "0,1,2,3")]
 
 
-def test_children_of_a_communicator_that_has_grown_have_it_as_parent(
-    nccl: Callable[..., Run],
-) -> None:
+def test_children_of_a_communicator_that_has_grown_have_it_as_parent(nccl: Ran) -> None:
     sql = """
         SELECT count(DISTINCT parent.identity), count(*) FROM communicator AS child
         JOIN communicator AS parent ON parent.world_rank = child.world_rank
@@ -283,7 +275,7 @@ def test_children_of_a_communicator_that_has_grown_have_it_as_parent(
     assert merged(nccl("grown")).execute(sql).fetchall() == [(1, RANKS)]
 
 
-def test_a_communicator_says_what_made_it_its_size_rank_and_end(nccl: Callable[..., Run]) -> None:
+def test_a_communicator_says_what_made_it_its_size_rank_and_end(nccl: Ran) -> None:
     run = nccl("communicators")
     for rank in range(1, RANKS):
         rows = {constructor: rest for constructor, *rest in nccl_communicators(run, rank)}
@@ -293,7 +285,7 @@ def test_a_communicator_says_what_made_it_its_size_rank_and_end(nccl: Callable[.
         assert rows["ncclCommShrink"][1:] == [first[1], RANKS - 1, rank - 1, 0]
 
 
-def test_communicators_have_the_names_of_their_configurations(nccl: Callable[..., Run]) -> None:
+def test_communicators_have_the_names_of_their_configurations(nccl: Ran) -> None:
     run = nccl("names")
     sql = (
         "SELECT bytes, name FROM cell JOIN communicator USING (communicator) WHERE call = "
@@ -303,7 +295,7 @@ def test_communicators_have_the_names_of_their_configurations(nccl: Callable[...
         assert dict(run.query(rank, sql)) == {1: "data parallel", 2: "tensor parallel", 3: ""}
 
 
-def test_all_devices_of_a_process_are_ranks_of_one_communicator(nccl: Callable[..., Run]) -> None:
+def test_all_devices_of_a_process_are_ranks_of_one_communicator(nccl: Ran) -> None:
     run = nccl("communicators")
     pairs = [
         [row for row in nccl_communicators(run, rank) if row[0] == "ncclCommInitAll"]
@@ -313,7 +305,7 @@ def test_all_devices_of_a_process_are_ranks_of_one_communicator(nccl: Callable[.
     assert len({pair[0][1] for pair in pairs}) == RANKS
 
 
-def test_collectives_are_numbered(nccl: Callable[..., Run]) -> None:
+def test_collectives_are_numbered(nccl: Ran) -> None:
     run = nccl("operations")
     for rank in range(RANKS):
         assert run.query(rank, "SELECT collectives FROM communicator WHERE library = 'nccl'") == [
@@ -321,7 +313,7 @@ def test_collectives_are_numbered(nccl: Callable[..., Run]) -> None:
         ]
 
 
-def test_communicators_that_are_not_ready_yet_are_known(nccl: Callable[..., Run]) -> None:
+def test_communicators_that_are_not_ready_yet_are_known(nccl: Ran) -> None:
     run = nccl("nonblocking")
     assert run.sizes("ncclAllReduce") == [{7: (1, 7), 9: (1, 9)}] * RANKS
     rows = [nccl_communicators(run, rank) for rank in range(RANKS)]
@@ -333,9 +325,7 @@ def test_communicators_that_are_not_ready_yet_are_known(nccl: Callable[..., Run]
 
 
 @pytest.mark.parametrize("size", [10, 20, 30])
-def test_communicators_that_were_not_ready_for_long_are_told_apart(
-    nccl: Callable[..., Run], size: int
-) -> None:
+def test_communicators_that_were_not_ready_for_long_are_told_apart(nccl: Ran, size: int) -> None:
     run = nccl("nonblocking_children")
     even, odd = (
         {identity_of(run, rank, size) for rank in range(first, RANKS, 2)} for first in (0, 1)
@@ -428,14 +418,14 @@ def test_a_program_without_nccl_gets_an_error_from_a_function_that_only_the_prof
 
 
 @pytest.fixture
-def train(mpi: Mpi, profile: Callable[..., Run]) -> Callable[..., Run]:
+def train(mpi: Mpi, profile: Ran) -> Ran:
     libraries = [str(build() / "libcuda.so.1"), str(doubles() / "libnccl.so.2")]
     program = gpu_program(mpi.name, mpi.mpicc, "nccl_training", tuple(libraries))
     return lambda *words: profile(program, 2, *words, env=GPU_SETTINGS)
 
 
 @pytest.fixture
-def training(train: Callable[..., Run]) -> Run:
+def training(train: Ran) -> Run:
     return train()
 
 
@@ -471,12 +461,12 @@ def test_operations_have_the_time_of_their_kernels_on_the_device(training: Run) 
 
 
 def test_streams_that_are_destroyed_at_once_are_told_apart_though_their_handles_are_the_same(
-    train: Callable[..., Run],
+    train: Ran,
 ) -> None:
     check_times_on_the_device(train("streams"))
 
 
-def test_what_copy_engines_do_takes_no_kernel_of_its_neighbours(train: Callable[..., Run]) -> None:
+def test_what_copy_engines_do_takes_no_kernel_of_its_neighbours(train: Ran) -> None:
     run = train("windows")
     assert run.sizes("ncclAllGather") == [{99: (1, 99)}] * 2
     assert run.sizes("ncclAllGather", "device") == [{}] * 2
@@ -486,7 +476,7 @@ def test_what_copy_engines_do_takes_no_kernel_of_its_neighbours(train: Callable[
 
 
 def test_operations_of_one_process_on_several_devices_have_their_time_on_each(
-    mpi: Mpi, profile: Callable[..., Run]
+    mpi: Mpi, profile: Ran
 ) -> None:
     libraries = [str(build() / "libcuda.so.1"), str(doubles() / "libnccl.so.2")]
     program = gpu_program(mpi.name, mpi.mpicc, "nccl_devices", tuple(libraries))

@@ -16,13 +16,15 @@ from .nccl import PLUGIN, PLUGIN_SOURCES, compiled, with_nccl_inside
 
 pytestmark = [pytest.mark.slow, pytest.mark.one_mpi]
 
+Ran = Callable[..., Run]  # profile() and what plays a program by it
+
 RANKS = 4
 BYTES = 400
 VERSIONS = ["4", "5", "6"]
 
 
 @pytest.fixture
-def inside(mpi: Mpi, profile: Callable[..., Run]) -> Callable[..., Run]:
+def inside(mpi: Mpi, profile: Ran) -> Ran:
     """inside("5", "operations"): a part of programs/nccl_static.c, with NCCL inside that knows so
     much of the interface."""
     return lambda version, part, env=PLUGIN, **arguments: profile(
@@ -31,7 +33,7 @@ def inside(mpi: Mpi, profile: Callable[..., Run]) -> Callable[..., Run]:
 
 
 @pytest.fixture
-def intercepted(mpi: Mpi, profile: Callable[..., Run]) -> Callable[..., Run]:
+def intercepted(mpi: Mpi, profile: Ran) -> Ran:
     """A part of programs/nccl.c: its NCCL is a library, and tells a plugin as well."""
     return lambda version, part, **env: profile(
         str(compiled(mpi.mpicc, "nccl")),
@@ -62,7 +64,7 @@ OPERATIONS = {
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_operations_count_with_their_bytes(inside: Callable[..., Run], version: str) -> None:
+def test_operations_count_with_their_bytes(inside: Ran, version: str) -> None:
     made = inside(version, "operations").table()
     # which does not say that it is
     captured = {72: (1, 72)} if version == "4" else {}
@@ -73,9 +75,7 @@ def test_operations_count_with_their_bytes(inside: Callable[..., Run], version: 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_partner_of_a_message_is_known_where_nccl_says_it(
-    inside: Callable[..., Run], version: str
-) -> None:
+def test_the_partner_of_a_message_is_known_where_nccl_says_it(inside: Ran, version: str) -> None:
     run = inside(version, "operations")
     for rank in range(RANKS):
         found = set(
@@ -91,7 +91,7 @@ def test_the_partner_of_a_message_is_known_where_nccl_says_it(
 
 
 @pytest.mark.parametrize("version", ["5", "6"])
-def test_what_is_captured_is_counted_apart(inside: Callable[..., Run], version: str) -> None:
+def test_what_is_captured_is_counted_apart(inside: Ran, version: str) -> None:
     assert (
         inside(version, "operations").sizes("ncclAllReduce", measure="captured")
         == [{72: (1, 72)}] * RANKS
@@ -118,7 +118,7 @@ def check_device_times(run: Run) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_operations_have_the_times_that_nccls_kernels_stamp_where_these_are_asked_for(
-    inside: Callable[..., Run], version: str
+    inside: Ran, version: str
 ) -> None:
     run = inside(version, "operations", env=TIMES)
     check_device_times(run)
@@ -131,7 +131,7 @@ def test_operations_have_the_times_that_nccls_kernels_stamp_where_these_are_aske
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_what_is_intercepted_has_these_times_on_its_communicator(
-    intercepted: Callable[..., Run], version: str
+    intercepted: Ran, version: str
 ) -> None:
     run = profile_times(intercepted, version)
     for rank in range(RANKS):
@@ -150,7 +150,7 @@ def test_what_is_intercepted_has_these_times_on_its_communicator(
         ] == [100 * 1000 + 10]
 
 
-def profile_times(intercepted: Callable[..., Run], version: str) -> Run:
+def profile_times(intercepted: Ran, version: str) -> Run:
     return intercepted(version, "operations", **{"COMMPROF_NCCL_TIMES": "on"})
 
 
@@ -161,9 +161,7 @@ ALGORITHMS = (
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_how_a_collective_was_carried_out_is_counted_by_size(
-    inside: Callable[..., Run], version: str
-) -> None:
+def test_how_a_collective_was_carried_out_is_counted_by_size(inside: Ran, version: str) -> None:
     run = inside(version, "operations")
     small, large = ("RING", "LL", 1), ("RING", "SIMPLE", 2)
     told = {
@@ -184,7 +182,7 @@ def test_how_a_collective_was_carried_out_is_counted_by_size(
 
 
 def test_what_is_intercepted_is_carried_out_on_the_communicator_that_it_was_called_with(
-    intercepted: Callable[..., Run],
+    intercepted: Ran,
 ) -> None:
     for version in VERSIONS:
         run = intercepted(version, "operations")
@@ -202,7 +200,7 @@ def test_what_is_intercepted_is_carried_out_on_the_communicator_that_it_was_call
 
 @pytest.mark.parametrize("version", ["5", "6"])
 def test_collectives_by_copy_engines_count_once_and_version_6_names_them(
-    inside: Callable[..., Run], version: str
+    inside: Ran, version: str
 ) -> None:
     run = inside(version, "copy_engines")
     assert run.sizes("ncclAllGather") == [{BYTES: (3, 3 * BYTES)}] * RANKS
@@ -222,7 +220,7 @@ def test_collectives_by_copy_engines_count_once_and_version_6_names_them(
         assert set(run.query(rank, ALGORITHMS)) == (kernels | copies if version == "6" else kernels)
 
 
-def test_copy_engines_have_no_time_by_nccls_stamps(inside: Callable[..., Run]) -> None:
+def test_copy_engines_have_no_time_by_nccls_stamps(inside: Ran) -> None:
     run = inside("6", "copy_engines", env=TIMES)
     for rank in range(RANKS):
         cells = run.cells(rank, measure="device")
@@ -232,9 +230,7 @@ def test_copy_engines_have_no_time_by_nccls_stamps(inside: Callable[..., Run]) -
         assert run.rank_row(rank)["gpu_unmatched_operations"] == 0
 
 
-def test_the_report_says_which_collectives_copy_engines_carried_out(
-    inside: Callable[..., Run],
-) -> None:
+def test_the_report_says_which_collectives_copy_engines_carried_out(inside: Ran) -> None:
     for part, is_said in (("copy_engines", True), ("operations", False)):
         folder = str(inside("6", part).folder)
         said = subprocess.run(
@@ -245,9 +241,7 @@ def test_the_report_says_which_collectives_copy_engines_carried_out(
         assert "0 channels" not in said
 
 
-def test_what_is_intercepted_is_by_copy_engines_where_nccl_says_so(
-    intercepted: Callable[..., Run],
-) -> None:
+def test_what_is_intercepted_is_by_copy_engines_where_nccl_says_so(intercepted: Ran) -> None:
     run = intercepted("6", "copy_engines")
     assert run.sizes("ncclAllGather") == [{BYTES: (2, 2 * BYTES)}] * RANKS
     for rank in range(RANKS):
@@ -256,7 +250,7 @@ def test_what_is_intercepted_is_by_copy_engines_where_nccl_says_so(
         assert run.query(rank, "SELECT count(DISTINCT communicator) FROM nccl_algorithm") == [(1,)]
 
 
-def test_the_report_says_how_collectives_were_carried_out(inside: Callable[..., Run]) -> None:
+def test_the_report_says_how_collectives_were_carried_out(inside: Ran) -> None:
     folder = str(inside("5", "operations").folder)
     said = subprocess.run(
         [str(REPORT), "gpu", folder], check=True, capture_output=True, text=True
@@ -280,7 +274,7 @@ def test_the_report_says_how_collectives_were_carried_out(inside: Callable[..., 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_is_not_known_is_said(inside: Callable[..., Run], version: str) -> None:
+def test_what_is_not_known_is_said(inside: Ran, version: str) -> None:
     facts = inside(version, "operations").facts(0)
     assert (facts["nccl.unknown_operation"], facts["nccl.unknown_datatype"]) == (
         "Teleport",
@@ -289,9 +283,7 @@ def test_what_is_not_known_is_said(inside: Callable[..., Run], version: str) -> 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_calls_have_a_time_on_the_host_and_none_on_the_device(
-    inside: Callable[..., Run], version: str
-) -> None:
+def test_calls_have_a_time_on_the_host_and_none_on_the_device(inside: Ran, version: str) -> None:
     run = inside(version, "operations")
     for rank in range(RANKS):
         cells = [cell for cell in run.cells(rank) if cell.call.startswith("nccl")]
@@ -300,7 +292,7 @@ def test_calls_have_a_time_on_the_host_and_none_on_the_device(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_ranks_agree_on_who_a_communicator_is(inside: Callable[..., Run], version: str) -> None:
+def test_ranks_agree_on_who_a_communicator_is(inside: Ran, version: str) -> None:
     run = inside(version, "halves")
     rows = [
         sorted(nccl_communicators(run, rank), key=lambda row: row[0], reverse=True)
@@ -318,22 +310,22 @@ def test_ranks_agree_on_who_a_communicator_is(inside: Callable[..., Run], versio
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_group_larger_than_the_plugin_has_room_for_is_counted_whole(
-    inside: Callable[..., Run], version: str
+    inside: Ran, version: str
 ) -> None:
     assert inside(version, "many").sizes("ncclAllReduce") == [{4: (1500, 6000)}] * RANKS
 
 
-def test_nothing_is_told_where_nccl_is_left_out(inside: Callable[..., Run]) -> None:
+def test_nothing_is_told_where_nccl_is_left_out(inside: Ran) -> None:
     run = inside("5", "operations", env=PLUGIN | {"COMMPROF_NCCL": "off"})
     assert not [call for call in run.calls(0) if call.startswith("nccl")]
 
 
-def test_calls_can_be_left_out(inside: Callable[..., Run]) -> None:
+def test_calls_can_be_left_out(inside: Ran) -> None:
     calls = inside("5", "operations", env=PLUGIN | {"COMMPROF_EXCLUDE": "ncclAllReduce"}).calls(0)
     assert "ncclReduce" in calls and "ncclAllReduce" not in calls
 
 
-def test_nccl_that_is_not_asked_to_tells_nothing(inside: Callable[..., Run]) -> None:
+def test_nccl_that_is_not_asked_to_tells_nothing(inside: Ran) -> None:
     run = inside("5", "operations", env={})
     assert "version 0" in run.outcome.stdout
     assert not [call for call in run.calls(0) if call.startswith("nccl")]
@@ -343,9 +335,7 @@ def test_nccl_that_is_not_asked_to_tells_nothing(inside: Callable[..., Run]) -> 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_is_intercepted_is_not_counted_again(
-    intercepted: Callable[..., Run], version: str
-) -> None:
+def test_what_is_intercepted_is_not_counted_again(intercepted: Ran, version: str) -> None:
     told, alone = intercepted(version, "operations"), intercepted("0", "operations")
     calls = {call for call in alone.calls(0) if call.startswith("nccl")}
     assert calls == {call for call in told.calls(0) if call.startswith("nccl")}
@@ -356,7 +346,7 @@ def test_what_is_intercepted_is_not_counted_again(
 
 
 def test_a_call_that_went_past_the_wrapper_is_counted_beside_one_that_did_not(
-    intercepted: Callable[..., Run],
+    intercepted: Ran,
 ) -> None:
     assert (
         intercepted("5", "looked_up").sizes("ncclAllReduce")
@@ -364,7 +354,7 @@ def test_a_call_that_went_past_the_wrapper_is_counted_beside_one_that_did_not(
     )
 
 
-def test_an_older_nccl_that_is_intercepted_tells_nothing(intercepted: Callable[..., Run]) -> None:
+def test_an_older_nccl_that_is_intercepted_tells_nothing(intercepted: Ran) -> None:
     assert intercepted("4", "looked_up").sizes("ncclAllReduce") == [{200: (1, 200)}] * RANKS
 
 
