@@ -282,8 +282,8 @@ def test_kmeans(c_example):
     assert run.sizes("MPI_Allreduce") == each(iterations, centres, counts, DOUBLE)
     assert run.sizes("MPI_Bcast") == each(1, centres, root=0)
     assert sum(map(int, re.findall(r"(\d+) points around", said))) == RANKS * 5000
-    (found,) = report("steps", run)  # nothing but the loop shows that it is the step
-    assert found["loops"].startswith(f"loop 1: {iterations} x (Allreduce")
+    (found,) = report("steps", run)
+    assert f"{iterations} x (Allreduce" in found["loops"]
     assert not others_than(run, 0, "Allreduce", "Bcast")
 
 

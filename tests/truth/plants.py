@@ -214,16 +214,6 @@ PLANTS = [
     imbalance("a rank that gets slower", "drift", (1,), "MPI_Allreduce"),
     imbalance("slow host of two, with other clocks", "blocking", (2, 3), "", where="hosts"),
     imbalance("slow rank on one of two hosts", "blocking", (3,), "MPI_Allreduce", where="hosts"),
-    Plant(
-        "random work on two hosts, messages alone",
-        "exchange",
-        4,
-        (),
-        "spread",
-        rounds=2 * ROUNDS,
-        delay_us=2 * DELAY_US,
-        where="hosts",
-    ),
     imbalance(
         "noisy neighbour on a core",
         "noisy_neighbour",
