@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, lru_cache
 from itertools import islice, repeat
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..base import np, row_type
 from ..base.files import source_text
@@ -189,16 +189,20 @@ def plausible(entries: np.ndarray, fields: Iterable[str]) -> np.ndarray:
     return np.all([entries[field] < MOST for field in fields], axis=0)
 
 
-class Kind(NamedTuple):
-    """How entries of a kind become rows: functions of Rows and the entries, as columns."""
-
-    kind: str
-    what: str = ""  # the word for them, where some are damaged
-    key: str = ""  # only the first entry with each
-    are_there: Callable[[Rows, np.ndarray], Any] = lambda rows, found: slice(None)
-    are_sound: Callable[[Rows, np.ndarray], Any] = lambda rows, found: np.ones(len(found), bool)
-    counts: Callable[[Rows, np.ndarray], Any] = lambda rows, found: slice(None)
-    computed: Callable[[Rows, np.ndarray], dict[str, Any]] = lambda rows, found: {}
+# How entries of a kind become rows. what: the word for them, where some are damaged. key: only the
+# first entry with each. The others are functions of Rows and the entries, as columns.
+Kind = namedtuple(
+    "Kind",
+    "kind what key are_there are_sound counts computed",
+    defaults=(
+        "",
+        "",
+        lambda rows, found: slice(None),
+        lambda rows, found: np.ones(len(found), bool),
+        lambda rows, found: slice(None),
+        lambda rows, found: {},
+    ),
+)
 
 
 class Rows:
