@@ -9,7 +9,7 @@ import warnings
 from collections import namedtuple
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Callable
+from typing import Callable, NamedTuple
 
 from . import manual
 from .base import FAULTS, ReportError, take_note
@@ -34,16 +34,12 @@ class Rows(list):
         return pandas.DataFrame.from_records(self, columns=self.fields)
 
 
-class Run:
+class Run(NamedTuple):
     """A run. Each method asks what the command of its name asks, with its options as keywords, and
     returns Rows. It reads the files each time, as the command does. Messages of the command about
     missing or damaged files are warnings; an error is a ReportError."""
 
-    def __init__(self, *paths: Path) -> None:
-        self.paths = paths
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(map(str, self.paths))})"
+    paths: tuple[Path, ...]
 
 
 def run_open(*paths: object) -> Run:
@@ -51,7 +47,7 @@ def run_open(*paths: object) -> Run:
     for path in found:
         if not path.exists():
             raise ReportError(path, "no such file or folder")
-    return Run(*found)
+    return Run(tuple(found))
 
 
 def _words(parser: argparse.ArgumentParser, name: str, options: dict[str, object]) -> Iterator[str]:

@@ -54,7 +54,6 @@ from .main import Parser
 from .replay import kit as kits
 
 PROGRAM = "commprof-experiment"
-OPTIONS = re.compile(re.escape(PLACEHOLDER) + r"\s+-")
 
 
 def arm(text: str) -> Arm:
@@ -155,7 +154,9 @@ def begin(arguments: argparse.Namespace) -> None:
         ),
     ]
     if arguments.bare:
-        if any(OPTIONS.search(each.command) for each in arms if not kit):
+        if any(
+            re.search(re.escape(PLACEHOLDER) + r"\s+-", each.command) for each in arms if not kit
+        ):
             raise UsageError(
                 "--bare",
                 "an arm has options of commprof-run after {}: set their variables instead "

@@ -37,27 +37,15 @@ EXIT_STATUS = {
     EXIT_FAULT: "An analysis failed by a fault of hvprof-report, which "
     "standard error names; the rest was printed.",
 }
-EPILOG = (
-    RUN
-    + "\n\nExit status: "
-    + " ".join(f"{status}: {meaning}" for status, meaning in EXIT_STATUS.items())
-)
 
 
 class Help(argparse.HelpFormatter):
     """Fills paragraphs and the items of lists to the terminal's width and keeps them apart."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        return "\n\n".join(
-            self._paragraph(part, width, indent) for part in text.strip().split("\n\n")
-        )
-
-    def _paragraph(self, text: str, width: int, indent: str) -> str:
-        items = text.split("\n- ") if text.startswith("- ") else [text]
-        return "\n".join(
-            super(Help, self)._fill_text(f"- {item}" if number else item, width, indent)
-            for number, item in enumerate(items)
-        )
+        fill = super()._fill_text
+        items = (re.split(r"\n(?=- )", part) for part in text.strip().split("\n\n"))
+        return "\n\n".join("\n".join(fill(item, width, indent) for item in part) for part in items)
 
 
 class Parser(argparse.ArgumentParser):
@@ -72,7 +60,15 @@ class Parser(argparse.ArgumentParser):
 def parser_build(names: Iterable[str] = tuple(QUESTIONS)) -> Parser:
     """These commands have options; their modules are imported."""
     parser = Parser(
-        prog=PROGRAM, description=__doc__, epilog=EPILOG, formatter_class=Help, allow_abbrev=False
+        prog=PROGRAM,
+        description=__doc__,
+        epilog=(
+            RUN
+            + "\n\nExit status: "
+            + " ".join(f"{status}: {meaning}" for status, meaning in EXIT_STATUS.items())
+        ),
+        formatter_class=Help,
+        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
@@ -102,16 +98,11 @@ def with_default_command(words: list[str]) -> list[str]:
         end = "--" if words[0] in ("compare", "html", "replay") else None
         return [SEPARATOR if word == end else word for word in words]
     if words and re.fullmatch("[a-z]+", words[0]) and not os.path.lexists(words[0]):
-        raise UsageError(words[0], f"neither a command nor a run; {suggestion(words[0])}")
+        near = [name for name in QUESTIONS if name.startswith(words[0])]
+        near = near or difflib.get_close_matches(words[0], QUESTIONS, 1)
+        way = f"did you mean {near[0]}?" if near else f"the commands are {', '.join(QUESTIONS)}"
+        raise UsageError(words[0], f"neither a command nor a run; {way}")
     return ["summary", *words]
-
-
-def suggestion(word: str) -> str:
-    """The nearest command, where one is near."""
-    near = [name for name in QUESTIONS if name.startswith(word)] or difflib.get_close_matches(
-        word, QUESTIONS, 1
-    )
-    return f"did you mean {near[0]}?" if near else f"the commands are {', '.join(QUESTIONS)}"
 
 
 def complain(error: ReportError) -> None:

@@ -708,7 +708,7 @@ class Page(html.parser.HTMLParser):
     CLASSES = set("soft cards card warn scroll number wide answers facts".split())
     ALTS = set(
         "time by call; time in MPI by rank; latency by message size; bytes from rank to rank; "
-        "waiting and transfer by rank; what the GPUs did; kernels by time; times by rank and step; "
+        "waiting and transfer by rank; what the GPUs did; times by rank and step; "
         "calls and time by size class".split("; ")
     )
     ATTRIBUTES = {

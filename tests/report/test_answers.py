@@ -186,20 +186,6 @@ def test_what_is_not_there_is_denied_of_what_was_read_and_counted(report, tmp_pa
         assert report(*command.split(), folder).out == DENIED[command].format(part=part)
 
 
-def test_calls_without_a_size_are_not_said_to_carry_parts_that_matter(report, tmp_path):
-    sizes = {"none": 0, "some": 1 << 20}
-    said = {}
-    for name, size in sizes.items():
-        cells = [planted.Cell("MPI_Barrier" if not size else "MPI_Allreduce", size, [1_000] * 30)]
-        planted.write_databases(
-            tmp_path / name, [Rank(0, 2, communicators=[parallel.world(0, 2)], cells=cells)]
-        )
-        said[name] = report("traffic", tmp_path / name).out
-    assert "Control sizes   none: no call with a size was counted\n" in said["none"]
-    notable = "messages of every size carry a notable part of the bytes"
-    assert f"Control sizes   none: {notable}\n" in said["some"]
-
-
 def test_messages_are_denied_of_the_ranks_that_were_read(report, tmp_path):
     ranks = [Rank(rank, 2) for rank in range(2)]
     part, whole = (

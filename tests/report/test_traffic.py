@@ -79,6 +79,16 @@ def test_starts_are_of_either_kind_and_persistent_operations_have_no_ratio(traff
     )
 
 
+def test_the_text_says_how_many_control_calls_there_are_for_each_bulk_call(traffic):
+    text = traffic(*HOROVOD, words=()).out
+    assert "Control calls   6.68 for each bulk call" in text
+    (bits,) = [
+        line for line in text.splitlines() if line.split()[:2] == ["Control", "MPI_Allreduce"]
+    ]
+    assert " 24 B " in bits
+    assert text.splitlines()[1].startswith("Bulk       742    13.0 %  ")
+
+
 def test_a_single_size_is_bulk(traffic):
     assert classes(traffic(Cell("MPI_Allreduce", 8, [10] * 50)).rows) == {
         ("bulk", "MPI_Allreduce"): (100, 8, 8)

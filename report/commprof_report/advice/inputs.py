@@ -164,7 +164,9 @@ def _curves(inputs: Inputs, numbers: Mapping[str, int]) -> list[Curve]:
     sizes = gathered(
         ((row.call, row.communicator, row.memory_kind), row)
         for row in inputs.sizes
-        if has_curve(row) and (row.call, row.bytes_high) not in control
+        if units.operation(row.call) == "allreduce" and row.bandwidth_bytes is not None
+        if row.bytes_high and not (row.is_own or row.is_folded)  # all ranks agree on its size
+        if (row.call, row.bytes_high) not in control
     )
     splits = splits_of(inputs.late.sums, numbers)
     found = []
@@ -253,7 +255,11 @@ class Curve(NamedTuple):
             ((point.bytes - 1).bit_length() if point.bytes else -1, point) for point in self.points
         )
         judged = [
-            Knee(points[0].bytes, _ns_per_byte(points))
+            Knee(
+                points[0].bytes,
+                sum(point.count * point.p50_ns for point in points)
+                / sum(point.count * point.moved_bytes for point in points),
+            )
             for points in bins.values()
             if sum(point.observations for point in points) >= FEWEST
         ]
@@ -261,11 +267,6 @@ class Curve(NamedTuple):
         if len(judged) < 2 or not best:
             return None
         return next(each for each in judged if each.ns_per_byte <= threshold("advice.knee") * best)
-
-
-def _ns_per_byte(points: Sequence[Point]) -> float:
-    ns = sum(point.count * point.p50_ns for point in points)
-    return ns / sum(point.count * point.moved_bytes for point in points)
 
 
 def spans_of(points: Sequence[Point], share: float = 1.0) -> Spans:
@@ -277,17 +278,6 @@ def spans_of(points: Sequence[Point], share: float = 1.0) -> Spans:
         share * total_ns,
         sum(waits_ns) / total_ns if is_known else None,
         share * sum(point.count * point.p50_ns for point in points),
-    )
-
-
-def has_curve(row: Row) -> bool:
-    """All ranks agree on its size."""
-    return (
-        not row.is_own
-        and not row.is_folded
-        and bool(row.bytes_high)
-        and row.bandwidth_bytes is not None
-        and units.operation(row.call) == "allreduce"
     )
 
 

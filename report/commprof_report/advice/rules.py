@@ -456,16 +456,13 @@ def slow_link(inputs: Inputs) -> Iterator[Finding | Unknown]:
     )
 
 
-SIZE = "look at the algorithm that the library takes for this size, or send other sizes"
-
-
 def slow_size(inputs: Inputs) -> Iterator[Finding | Unknown]:
     row = inputs.late.run
     if row.slow_size_call:
         yield Finding(
             f"one size of {row.slow_size_call} is slow",
             slow_size_text(row),
-            SIZE,
+            "look at the algorithm that the library takes for this size, or send other sizes",
             LIKELY,
             row.slow_size_excess_ns * row.ranks,
             row.slow_size_call,

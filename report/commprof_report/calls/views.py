@@ -563,6 +563,8 @@ OF_TRAFFIC = (
         "threshold_bytes",
         "the largest size of the call that is control; 0: none is; null: the rule does not apply "
         "to it",
+        "control up to",
+        lambda most: units.size(most) if most else units.NO_VALUE,
         of=lambda groups: of_control(groups)[0],
     ),
     Field(

@@ -45,7 +45,7 @@ RECEIVES = frozenset(
     for name in ("MPI_", "MPI_I", "MPI_M", "MPI_Im", "nccl")
     for end in ("", "_init")
 )
-MOST_PAIRS, MOST_RANKS, MOST_SIZES, MOST_THRESHOLDS = 30, 64, 60, 3
+MOST_PAIRS, MOST_RANKS, MOST_SIZES = 30, 64, 60
 BAR_WIDTH, MOST_BARS = 40, 24  # of histograms in text
 ORDERS: dict[str, Callable[[Row], Any]] = {
     "total": attrgetter("total_ns"),
@@ -54,11 +54,6 @@ ORDERS: dict[str, Callable[[Row], Any]] = {
     "bytes": lambda row: math.inf if row.bytes is None else row.bytes,
     "mean": attrgetter("mean_ns"),
     "max": attrgetter("max_ns"),
-}
-ENDS = {
-    "exit": "exit without MPI_Finalize",
-    "killed": "killed or left",
-    "running or killed": "alive or ended",
 }
 Table = tuple["list[Field]", "Sequence[Row]"]
 
@@ -347,7 +342,12 @@ def how_ended(row: Row) -> str:
     """And where, unless it came to its end."""
     if row.state in ("finalize", "end"):
         return row.state
-    state = {**ENDS, "abort": f"MPI_Abort({row.abort_code})"}.get(row.state, row.state)
+    state = {
+        "exit": "exit without MPI_Finalize",
+        "killed": "killed or left",
+        "running or killed": "alive or ended",
+        "abort": f"MPI_Abort({row.abort_code})",
+    }.get(row.state, row.state)
     return f"{state}, {units.shortened(doing.place_text(row), 64)}"
 
 
@@ -383,7 +383,7 @@ def traffic_tables(kinds: Sequence[Row], rows: Sequence[Row]) -> list[Table]:
     )
     return [
         (of_kinds, kinds),
-        (telling(shown(OF_TRAFFIC), rows, "share_of_time", "device_ns"), rows),
+        (telling(shown(OF_TRAFFIC), rows, "share_of_time", "threshold_bytes", "device_ns"), rows),
     ]
 
 
@@ -394,7 +394,6 @@ def traffic_facts(rows: Sequence[Row]) -> list[tuple[str, str]]:
     )
     is_persistent = any(row.call.endswith("_init") for row in rows)
     is_told = any(row.told_count for row in rows)
-    has_sizes = not is_told or any(row.threshold_bytes for row in rows)
     ratio = f"{units.three_digits(control / (bulk or 1))} for each bulk call"
     return [
         (
@@ -411,21 +410,7 @@ def traffic_facts(rows: Sequence[Row]) -> list[tuple[str, str]]:
             if is_told
             else "",
         ),
-        ("Control sizes", threshold_text(rows) if has_sizes else ""),
     ]
-
-
-def threshold_text(rows: Sequence[Row]) -> str:
-    limits = {row.call: row.threshold_bytes for row in rows if row.threshold_bytes}
-    if not any(row.most_bytes for row in rows if row.traffic != "alone"):
-        return "none: no call with a size was counted"
-    if not limits:
-        return "none: messages of every size carry a notable part of the bytes"
-    named = [f"{call} of at most {units.size(most)}" for call, most in limits.items()]
-    if len(named) > MOST_THRESHOLDS:
-        named[MOST_THRESHOLDS:] = [f"{len(named) - MOST_THRESHOLDS} more calls"]
-    share = units.share(rows[0].control_share)
-    return f"{', '.join(named)}: {share} of the bytes of the run"
 
 
 def peers(arguments: argparse.Namespace) -> None:

@@ -60,7 +60,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from sqlite3 import Connection, Cursor
-from typing import TextIO
+from typing import Any, TextIO
 
 from ..base import ReportError, UsageError, attempt, checked, option, print_note, units
 from ..base.files import renamed_whole, written_whole
@@ -157,25 +157,20 @@ def write_tables(ending: str, arguments: argparse.Namespace) -> None:
     if arguments.output:
         arguments.output.mkdir(parents=True, exist_ok=True)
         for table in wanted:
-            with renamed_whole(arguments.output / f"{table}.{ending}", run.mode) as aside:
-                with partial(open, mode="w", encoding="utf-8", errors="replace", newline="")(
-                    aside
-                ) as file:
-                    table_write(ending, file, run.connection, table)
+            path = arguments.output / f"{table}.{ending}"
+            look: dict[str, Any] = {"encoding": "utf-8", "errors": "replace", "newline": ""}
+            with renamed_whole(path, run.mode) as aside, open(aside, "w", **look) as file:
+                if ending == "csv":
+                    tables.write_csv(file, *fields_and_rows(run.connection, table))
+                else:
+                    tables.write_json(file, records(run.connection, table))
     elif ending == "csv":
-        table_write(ending, sys.stdout, run.connection, *wanted)
+        tables.write_csv(sys.stdout, *fields_and_rows(run.connection, *wanted))
     else:
         each = ((table, records(run.connection, table)) for table in wanted)
         tables.write_json(
             sys.stdout, ({"table": table, **record} for table, rows in each for record in rows)
         )
-
-
-def table_write(ending: str, file: TextIO, connection: Connection, table: str) -> None:
-    if ending == "csv":
-        tables.write_csv(file, *fields_and_rows(connection, table))
-    else:
-        tables.write_json(file, records(connection, table))
 
 
 def write_parquet(arguments: argparse.Namespace) -> None:
@@ -242,9 +237,9 @@ def write_perfetto(arguments: argparse.Namespace) -> None:
     run = common.open_selected(
         arguments, with_histograms=False, with_samples=True, most_samples=most_samples
     )
-    samples_note(run)
     traces = list(traces_open(files, run))
-    traces_note(traces)
+    for note in notes(run, traces):
+        print_note(note)
     with output_open(arguments.output, files_mode([*run.paths, *files])) as file:
         file.writelines(perfetto.text(run, cut, traces))
 
@@ -271,37 +266,29 @@ def opened(arguments: argparse.Namespace, wanted: Collection[str]) -> Run:
     return run
 
 
-def samples_note(run: Run) -> None:
-    """Notes the calls and activities that a timeline does not show."""
+def notes(run: Run, traces: list[OfRank]) -> Iterator[str]:
+    """The calls and activities that a timeline does not show, and how far the events of traces may
+    be out of place."""
     calls, activities = run.connection.execute(
         "SELECT (SELECT count(*) FROM sample), (SELECT count(*) FROM gpu_sample)"
     ).fetchone()
     if not calls + activities:
-        note(run.path, "no single calls were sampled (COMMPROF_SAMPLES), so the timeline is empty")
+        why = "no single calls were sampled (COMMPROF_SAMPLES)"
+        yield f"{run.path}: {why}, so the timeline is empty"
     elif run.thinning and run.thinning.is_needed:
         what = "calls and activities of GPUs" if activities else "calls"
-        note(
-            run.path,
-            f"the timeline shows {calls + activities:,} {what}, those in "
+        yield (
+            f"{run.path}: the timeline shows {calls + activities:,} {what}, those in "
             f"{units.share(run.thinning.share)} of the time; with --from and --to a part with all "
-            "of them",
+            "of them"
         )
-
-
-def traces_note(traces: list[OfRank]) -> None:
-    """How far the events of traces may be out of place."""
     for found, process in traces:
         if process.was_set:
-            note(
-                found.path,
-                f"the wall clock of rank {process.rank} was set by "
+            yield (
+                f"{found.path}: the wall clock of rank {process.rank} was set by "
                 f"{units.duration(abs(process.stepped_ns))} during the run; its events may be out "
-                "of place by as much",
+                "of place by as much"
             )
-
-
-def note(path: Path, text: str) -> None:
-    print_note(f"{path}: {text}")
 
 
 def output_open(output: Path | None, mode: int) -> AbstractContextManager[TextIO]:

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import argparse
 from collections import namedtuple
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
 
 from ..base import column, keys, option, Row, shown, units
@@ -59,18 +59,12 @@ from ..steps.gpu_steps import (
 from ..steps.steps_summary import StepsSummary, steps_or_none
 from . import Command, common
 
-NOTHING = "not known of these ranks"
 TOP = 12  # kernels
 MOST_DEVICES = 32
 UNSEEN = {
     "none": "no GPU was used, or none was found",
     "dormant": "there is a GPU, the program has not used it",
     "refused": "the GPU was not traced",
-}
-PARTS = {
-    "steps": "while steps repeated",
-    "later": "a minute after the first use of a GPU; steps were not seen to repeat",
-    "first use": "from the first use of a GPU on; steps were not seen to repeat before the end",
 }
 DEVICE_COLUMNS = (
     column("rank", lambda row: row.ranks),
@@ -103,18 +97,13 @@ def run(arguments: argparse.Namespace) -> None:
         rows,
         table.fields,
         lambda: blocks(run, arguments),
-        lambda: drawn(run, arguments.by),
+        lambda: drawn(run),
         str,
         lambda: why_none(run, arguments.by),
     )
 
 
-def drawn(run: Selection, by: str | None) -> tuple[pictures.Picture | None, str]:
-    """The devices, or with --by kernel the kernels."""
-    if by == "kernel":
-        kernels = gpu_activity.kernels(run.connection)
-        counted = units.counted(sum(row.count for row in kernels), "kernel execution")
-        return bars.of_kernels(kernels), counted
+def drawn(run: Selection) -> tuple[pictures.Picture | None, str]:
     devices = [row for row in gpu_activity.gpu(run.connection).devices if row.traced_ns]
     return bars.of_gpus(devices), units.counted(len(devices), "device")
 
@@ -234,7 +223,7 @@ TABLES = {
 
 def blocks(run: Selection, arguments: argparse.Namespace) -> list[str]:
     if arguments.by not in (None, "run"):
-        return [table_text(run, arguments, arguments.by) or NOTHING]
+        return [table_text(run, arguments, arguments.by) or "not known of these ranks"]
     answers = answer(run)
     times = (
         ("Times of NCCL", f"on the device by its own time stamps ({source}), not by CUPTI")
@@ -287,7 +276,6 @@ def facts(answers: Answers) -> list[tuple[str, str]]:
         ("Cost of tracing", cost_text(answers.cost)),
         *(("", f"device memory: {text}") for text in memory),  # that CUPTI takes
         ("Traced", coverage_text(found)),
-        *part_facts(found),
         (
             "",
             f"{empty} without any record: the GPU was idle, or CUPTI gave none"
@@ -475,19 +463,6 @@ def coverage_text(found: Gpu) -> str:
     return f"{times}, {units.counted(summary.windows, 'window')} of {ranks}"
 
 
-def part_facts(found: Gpu) -> Iterator[tuple[str, str]]:
-    """from 62.1 s to 80.0 s of the run, while steps repeated"""
-    for part, said in PARTS.items():
-        ranks = {row.rank for row in found.ranks if row.traced_part == part}
-        windows = [row for row in found.windows if row.rank in ranks]
-        begin, end = (
-            units.duration(edge((getattr(row, key) for row in windows), default=0))
-            for edge, key in ((min, "begin_ns"), (max, "end_ns"))
-        )
-        of = f" ({units.rank_names(ranks)})" if len(ranks) < len(found.ranks) else ""
-        yield "", f"from {begin} to {end} of the run, {said}{of}" if windows else ""
-
-
 def losses(seen: Sequence[Row]) -> str:
     """Missing activities of GPUs, with the reasons; "": none."""
     return "; ".join(reason_text(row) for row in seen if row.reason.startswith("gpu-"))
@@ -538,7 +513,6 @@ def gpu_section(run: Selection, in_steps: StepsSummary) -> str:
         table("device", devices),
         table("rank", parts),
         table("sensor", sensors(run.connection)),
-        common.picture(bars.of_kernels(kernels), "kernels by time"),
         table("kernel", kernels),
         table("copy", activity_rows(run.connection, COPIES)),
     )
@@ -565,13 +539,7 @@ COMMANDS = {
                 help=f"N kernels, those with the most time (default {TOP}; of rows all)",
             ),
             *tables.ROWS,
-            option(
-                "--plot",
-                type=pictures.picture_path,
-                metavar="FILE",
-                help="draw into FILE, .png, .svg or .pdf: the GPUs, or with --by kernel the "
-                "kernels",
-            ),
+            common.PLOT,
         ),
         run,
         (

@@ -69,15 +69,6 @@ NONE = (
     "this run has no regions; a program names them with commprof.h, MPI_Pcontrol or NVTX: see "
     "commprof_step(3)"
 )
-REGION_COLUMNS = (
-    *shown(
-        REGION,
-        "region count volume_bytes mean_ns share_of_wall own_mean_ns max_ns max_rank nccl_count "
-        "nccl_host_ns nccl_device_ns top_call visits span_mean_ns span_max_ns span_max_rank",
-    ),
-    Field("parallel_efficiency", "", "efficiency", units.share),
-    Field("serialization", "", "least factor", is_number=False, of_row=least_factor_text),
-)
 
 
 def regions(arguments: argparse.Namespace) -> None:
@@ -138,7 +129,16 @@ def has_regions(run: Run) -> bool:
 
 def region_columns(rows: Sequence[Row]) -> list[Field]:
     return telling(
-        REGION_COLUMNS,
+        (
+            *shown(
+                REGION,
+                "region count volume_bytes mean_ns share_of_wall own_mean_ns max_ns max_rank "
+                "nccl_count nccl_host_ns nccl_device_ns top_call visits span_mean_ns span_max_ns "
+                "span_max_rank",
+            ),
+            Field("parallel_efficiency", "", "efficiency", units.share),
+            Field("serialization", "", "least factor", is_number=False, of_row=least_factor_text),
+        ),
         rows,
         "nccl_count nccl_host_ns nccl_device_ns",
         "visits span_mean_ns span_max_ns span_max_rank",

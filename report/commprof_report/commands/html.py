@@ -61,7 +61,6 @@ from . import (
 COMPARISON = "comparison.html"
 FIRST = ("Wrong launcher", "Crowded")  # what shows whether a run is healthy
 MOST_RANKS = 64
-FOLDERS = re.compile(r"(?<![^\s=:,])/(?:[^\s/]+/)*(?=[^\s/])")  # of a command line
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -205,7 +204,11 @@ def opening(
         ("To try", late.to_try_text(advised) if advised else ""),
     ]
     return page.header(
-        FOLDERS.sub("", row.command_line or row.program or "unknown program"),
+        re.sub(
+            r"(?<![^\s=:,])/(?:[^\s/]+/)*(?=[^\s/])",
+            "",
+            row.command_line or row.program or "unknown program",
+        ),
         ["; ".join((summary.where_and_when(row), summary.library_name(row), name))],
         attempt("Figures", lambda: cards(answers, in_steps)) or [],
         [fact for fact in facts if fact[0] not in FIRST],

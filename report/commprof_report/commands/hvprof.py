@@ -84,14 +84,15 @@ def run(arguments: argparse.Namespace) -> None:
         merged(sides),
         HVPROF,
         lambda: blocks(sides, arguments.per_rank, not arguments.bytes),
-        lambda: (picture(sides), drawn(sides)),
+        lambda: (
+            picture(sides),
+            f" and, {UNFUSED}, ".join(
+                units.counted(sum(row.count for row in best_timed(side.sums)), "call")
+                for side in sides
+            ),
+        ),
         lambda: "no call of this run that fits the filters carries a message",
     )
-
-
-def drawn(sides: Sequence[Side]) -> str:
-    counts = [sum(row.count for row in best_timed(side.sums)) for side in sides]
-    return f" and, {UNFUSED}, ".join(units.counted(count, "call") for count in counts)
 
 
 def picture(sides: Sequence[Side]) -> plot.Picture | None:

@@ -82,7 +82,6 @@ SCRIPT_ROWS = {  # their columns, and the rows among the answers
     "run": (LATE, lambda answers: [answers.run]),
 }
 WIDTH = 100  # of lines on screen
-MORE = "; a larger COMMPROF_SAMPLES samples more"
 CALL_COLUMNS = shown(
     CALL,
     "call communicator collectives total_ns wait_ns transfer_ns wait_share top_rank top_cost_ns",
@@ -218,7 +217,8 @@ def split_facts(answers: Late) -> list[tuple[str, str]]:
         (
             "No known cause",
             f"{units.share(row.unknown_cause_ns / row.wait_ns)} of the waiting: for ranks whose "
-            f"calls before it were not split, or not sampled{MORE if is_unknown(row) else ''}"
+            f"calls before it were not split, or not sampled"
+            + ("; a larger COMMPROF_SAMPLES samples more" if is_unknown(row) else "")
             if is_notable
             else "",
         ),
@@ -381,7 +381,16 @@ def advice_blocks(
     left = units.counted(len(pieces) - MOST_PIECES, "more piece")
     return [
         "\n".join(common.wrapped(verdict(rows), ADVICE_WIDTH)),
-        *(piece_text(*each) for each in enumerate(pieces[:MOST_PIECES], 1)),
+        *(
+            "\n".join(
+                (
+                    f"{number}. {head_text(row)}",
+                    *common.wrapped(f"{row.evidence}.", ADVICE_WIDTH, INDENT),
+                    *common.wrapped(f"-> {row.suggestion}.", ADVICE_WIDTH, INDENT),
+                )
+            )
+            for number, row in enumerate(pieces[:MOST_PIECES], 1)
+        ),
         f"... and {left}; --json has them all." if len(pieces) > MOST_PIECES else "",
         "\n".join(
             line
@@ -421,16 +430,6 @@ def able_rules(rows: Sequence[Advice]) -> list[Advice]:
 
 def unable_rules(rows: Sequence[Advice]) -> list[Advice]:
     return [row for row in rows if not row.found and row.evidence]
-
-
-def piece_text(number: int, row: Advice) -> str:
-    return "\n".join(
-        (
-            f"{number}. {head_text(row)}",
-            *common.wrapped(f"{row.evidence}.", ADVICE_WIDTH, INDENT),
-            *common.wrapped(f"-> {row.suggestion}.", ADVICE_WIDTH, INDENT),
-        )
-    )
 
 
 def head_text(row: Advice) -> str:

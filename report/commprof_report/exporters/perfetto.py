@@ -61,7 +61,6 @@ TRACKS = {
     "gpu sampled": Track(5_000_000, "all sampled: {}", GPUS + 1, 2),
     "gpu traced": Track(6_000_000, "GPU traced", GPUS),
 }
-ESTIMATE: dict[str, object] = {"estimate": "from durations: the clock error is too large"}
 
 
 SpanRow = namedtuple("SpanRow", "rank track thread name begin_ns end_ns")
@@ -275,7 +274,11 @@ class Trace:
             if wait.wait_ns:
                 end_ns = min(start_ns + wait.wait_ns, slice_.end_ns)
                 whom = "others" if wait.last_rank is None else f"rank {wait.last_rank}"
-                details = ESTIMATE if wait.is_estimate else {}
+                details = (
+                    {"estimate": "from durations: the clock error is too large"}
+                    if wait.is_estimate
+                    else {}
+                )
                 yield _slice(rank, track, Slice(start_ns, end_ns, f"waiting for {whom}", details))
             if row.completed_ns is not None:
                 done_ns = self.aligned_ns(rank, max(row.completed_ns, row.start_ns))

@@ -37,14 +37,16 @@ Sample = namedtuple("Sample", "labels value")  # labels: by name
 
 
 def text(run: Run, late: Late | None) -> Iterator[str]:
-    """The lines of the text. Labels that all samples of a run share come first. `late`: the run's
-    analysis of waiting."""
+    """The lines of the text; a metric without samples has none. Labels that all samples of a run
+    share come first. `late`: the run's analysis of waiting."""
     connection = run.connection
     ranks = rank_rows(connection)
     negotiating = negotiating_rows(connection)
     totals, on_device = (summarize(cells_of(connection), view) for view in (TOTALS, DEVICE_TOTALS))
     of_call = {"call": "call", "communicator": "communicator", "library": "library"}
     run_label: dict[str, object] = {"run": run.run_id}
+    split = late if late and late.run.verdict is not Kind.NONE else None
+    has_causes = split and not split.is_negotiated  # a thread that negotiates hides them
     facts = {fact.key: fact.value for fact in reversed(fact_rows(connection))}
     about = {key: facts.get(key, "") for key in ("program", "mpi_abi", "commprof_version")}
     for name, kind, help_text, samples in (
@@ -113,25 +115,43 @@ def text(run: Run, late: Late | None) -> Iterator[str]:
             "Time inside calls.",
             _of(totals, lambda row: _seconds(row.total_ns), **of_call),
         ),
-        *(
-            (
-                (
-                    "commprof_device_operations_total",
-                    "counter",
-                    "NCCL's operations that were timed on the device.",
-                    _of(on_device, lambda row: row.count, **of_call),
-                ),
-                (
-                    "commprof_device_time_seconds_total",
-                    "counter",
-                    "Time of these operations on the device.",
-                    _of(on_device, lambda row: _seconds(row.total_ns), **of_call),
-                ),
-            )
-            if on_device
-            else ()
-        ),  # if any was timed
-        *_wait_metrics(late),
+        (
+            "commprof_device_operations_total",
+            "counter",
+            "NCCL's operations that were timed on the device.",
+            _of(on_device, lambda row: row.count, **of_call),
+        ),
+        (
+            "commprof_device_time_seconds_total",
+            "counter",
+            "Time of these operations on the device.",
+            _of(on_device, lambda row: _seconds(row.total_ns), **of_call),
+        ),
+        (
+            "commprof_wait_seconds",
+            "gauge",
+            "Part of the time inside calls in which the rank waited for others, as far as it is "
+            "known.",
+            _of(split.ranks if split else (), lambda row: _seconds(row.wait_ns)),
+        ),
+        (
+            "commprof_caused_wait_seconds",
+            "gauge",
+            "Waiting of other ranks of which the rank is the root cause.",
+            _of(split.ranks if split and has_causes else (), lambda row: _seconds(row.caused_ns)),
+        ),
+        (
+            "commprof_unknown_cause_wait_seconds",
+            "gauge",
+            "Waiting of all ranks whose root cause is not known.",
+            [Sample({}, split.run.unknown_cause_ns / 1e9)] if split and has_causes else [],
+        ),
+        (
+            "commprof_wait_coverage_ratio",
+            "gauge",
+            "Share of the time inside MPI of which it is known whether ranks waited.",
+            [Sample({}, present(split.run.coverage))] if split else [],
+        ),
         *(
             (
                 f"commprof_negotiation_{name}_total",
@@ -158,9 +178,10 @@ def text(run: Run, late: Late | None) -> Iterator[str]:
             ),
         ),
     ):
-        yield f"# HELP {name} {help_text}"
-        yield f"# TYPE {name} {kind}"
-        for sample in samples:
+        for number, sample in enumerate(samples):
+            if not number:
+                yield f"# HELP {name} {help_text}"
+                yield f"# TYPE {name} {kind}"
             labels = ",".join(
                 f'{key}="{units.visible(str(value)).translate(ESCAPES)}"'
                 for key, value in {**run_label, **sample.labels}.items()
@@ -170,38 +191,6 @@ def text(run: Run, late: Late | None) -> Iterator[str]:
 
 def _seconds(ns: int | None) -> float | None:
     return None if ns is None else ns / 1e9
-
-
-def _wait_metrics(late: Late | None) -> Iterator[tuple]:
-    """Metrics of waiting, if any call was split; of its causes, unless a thread that negotiates
-    hides them."""
-    if not late or late.run.verdict is Kind.NONE:
-        return
-    yield (
-        "commprof_wait_seconds",
-        "gauge",
-        "Part of the time inside calls in which the rank waited for others, as far as it is known.",
-        _of(late.ranks, lambda row: _seconds(row.wait_ns)),
-    )
-    if not late.is_negotiated:
-        yield (
-            "commprof_caused_wait_seconds",
-            "gauge",
-            "Waiting of other ranks of which the rank is the root cause.",
-            _of(late.ranks, lambda row: _seconds(row.caused_ns)),
-        )
-        yield (
-            "commprof_unknown_cause_wait_seconds",
-            "gauge",
-            "Waiting of all ranks whose root cause is not known.",
-            [Sample({}, late.run.unknown_cause_ns / 1e9)],
-        )
-    yield (
-        "commprof_wait_coverage_ratio",
-        "gauge",
-        "Share of the time inside MPI of which it is known whether ranks waited.",
-        [Sample({}, present(late.run.coverage))],
-    )
 
 
 def _of(

@@ -409,7 +409,7 @@ def gpu(connection: Connection) -> Gpu:
     windows = SQL.ask(connection, "gpu_windows", WindowRow)
     facts, incomplete = device_facts(connection), incomplete_ranks(connection)
     state_ns: dict[tuple[int, int], list[int]] = {}
-    for row in busy_rows(connection):
+    for row in SQL.rows(connection, "gpu_busy"):
         if row.rank not in incomplete:
             state_ns.setdefault((row.rank, row.device), [0] * STATES)[row.state] += row.ns
     devices, parts = _devices(connection, facts, state_ns)
@@ -425,10 +425,6 @@ def gpu(connection: Connection) -> Gpu:
 
 def rank_rows(connection: Connection) -> list[Row]:
     return list(SQL.rows(connection, "gpu_ranks"))
-
-
-def busy_rows(connection: Connection) -> list[Row]:
-    return list(SQL.rows(connection, "gpu_busy"))
 
 
 def device_facts(connection: Connection) -> list[Row]:

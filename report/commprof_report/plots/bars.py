@@ -15,16 +15,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, zip_longest
 from math import expm1, inf, log1p, nan
 from statistics import fmean
-from typing import Any, Dict, NamedTuple
+from typing import TYPE_CHECKING, Any, Dict, NamedTuple
 
 from ..base import Row, gathered, np, present, units
 from ..base.summarize import of_buckets
 from ..calls.by_size import LEAST_NS
-from ..compare.comparison import Comparison
-from ..compare.judge import Compared
 from ..display import colours
 
-KERNELS = (("computing", colours.COMPUTING), ("communicating", colours.COMMUNICATING))
+if TYPE_CHECKING:
+    from ..compare.comparison import Comparison
+    from ..compare.judge import Compared
+
 MOST_ROWS, LONGEST_NAME = 24, 48
 MOST_BARS, MOST_NAMES, MOST_STEPS = 50, 24, 800  # upright
 NOTE, LEGEND = 0.13, 3  # inches: the height of a line of a note, and what is beside the bars
@@ -88,18 +89,6 @@ def of_calls(rows: Sequence[Row]) -> Picture | None:
 def call_text(row: Row) -> str:
     share = "" if row.share_of_wall is None else f", {units.share(row.share_of_wall)} of wall"
     return time_text(row.total_ns) + share
-
-
-def of_kernels(rows: Sequence[Row]) -> Picture | None:
-    """The kernels with the most time, computing and communicating."""
-    largest = sorted(rows, key=lambda row: -row.total_ns)[:MOST_LISTED]
-    parts = [
-        Part(name, colour, [row.total_ns * (row.is_communication == kind) for row in largest])
-        for kind, (name, colour) in enumerate(KERNELS)
-    ]
-    notes = [f"{time_text(row.total_ns)}, {units.share(row.share)}" for row in largest]
-    names = [row.kernel for row in largest]
-    return Picture("Time by kernel", names, "time over all GPUs", parts, notes) if largest else None
 
 
 def of_ranks(rows: Sequence[Row]) -> Picture | None:
@@ -549,7 +538,9 @@ class Matrix(NamedTuple):
             label=f"{what} (linear)",
             format=lambda value, _: show(round(value)),
         )
-        ticks = rank_ticks(self.world_size)
+        # powers of two apart, as ranks fill hosts
+        apart = 1 << (-(-self.world_size // TICKS) - 1).bit_length()
+        ticks = [*range(0, self.world_size, apart)]
         axes.set(
             xlabel="receiver (world rank)",
             ylabel="sender (world rank)",
@@ -571,12 +562,6 @@ def matrix_of(rows: Sequence[Row], world_size: int, quantity: str) -> Matrix | N
         if row.sender in ranks and row.receiver in ranks and getattr(row, quantity)
     ]
     return Matrix(inside, world_size, quantity) if inside else None
-
-
-def rank_ticks(world_size: int) -> list[int]:
-    """Powers of two apart, as ranks fill hosts."""
-    step = 1 << (-(-world_size // TICKS) - 1).bit_length()
-    return list(range(0, world_size, step))
 
 
 MARKERS = "o^sD"  # sides differ without colour, too

@@ -24,7 +24,6 @@ from ..steps.run_view import (
     GPU_EXPOSED,
     PARTS,
     RankView,
-    StepView,
     View,
 )
 
@@ -76,7 +75,18 @@ def data(view: View, hosts: Mapping[int, str]) -> dict[str, object]:
         "hosts": [*map(units.visible, named)],
         "windows": view.windows,
         "ranks": ranks,
-        "steps": [_step(step) for step in view.steps],
+        "steps": [
+            {
+                "step": step.row.step,
+                "title": f"step {step.row.step:,}{step.notable and f', {step.notable}'}: "
+                f"{units.duration(step.row.step_ns)}",
+                "begin": step.begin_ns,
+                "end": step.end_ns,
+                "times": [[rank, *times] for rank, times in sorted(step.times.items())],
+                "path": [[span.rank, span.begin_ns, span.end_ns] for span in step.path],
+            }
+            for step in view.steps
+        ],
         "marks": view.marks,
         "messages": np.stack(columns, axis=1).ravel().tolist(),
         "note": "; ".join(_left_out(view)),
@@ -108,18 +118,6 @@ class _Cells:
         digits = np.array(list(DIGITS))
         powers = len(DIGITS) ** np.arange(self.width)
         return "".join(digits[self.places[id(lane)][:, None] // powers % len(DIGITS)].ravel())
-
-
-def _step(step: StepView) -> dict[str, object]:
-    which = f", {step.notable}" if step.notable else ""
-    return {
-        "step": step.row.step,
-        "title": f"step {step.row.step:,}{which}: {units.duration(step.row.step_ns)}",
-        "begin": step.begin_ns,
-        "end": step.end_ns,
-        "times": [[rank, *times] for rank, times in sorted(step.times.items())],
-        "path": [[span.rank, span.begin_ns, span.end_ns] for span in step.path],
-    }
 
 
 def _left_out(view: View) -> Iterator[str]:

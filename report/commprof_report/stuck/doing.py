@@ -210,8 +210,6 @@ def live_rows(connection: Connection) -> list[tuple[Row, Amounts]]:
 
 
 ALWAYS = 1 << 63
-# by what a script calls it, what must be the same on all ranks
-COMPARED = {"call": "call", "root": "same_root", "bytes": "same_bytes"}
 Collective = tuple[str, int]  # identity and sequence
 Node = Union[int, tuple]  # a rank; the number of a list of ranks
 
@@ -489,7 +487,11 @@ def _mismatches(rows: Iterable[Row]) -> Iterator[Mismatch]:
             what = next(
                 (
                     name
-                    for name, key in COMPARED.items()
+                    for name, key in {
+                        "call": "call",
+                        "root": "same_root",
+                        "bytes": "same_bytes",
+                    }.items()
                     if len({getattr(row, key) for row in alike} - {None}) > 1
                 ),
                 None,
