@@ -53,13 +53,9 @@ CUresult cuDeviceGetName(char *name, int bytes, CUdevice device);
 CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device);
 CUresult cuDeviceGetUuid_v2(unsigned char uuid[16], CUdevice device);
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device);
-CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device);
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active);
-CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device);
-CUresult cuCtxDestroy_v2(CUcontext context);
 CUresult cuCtxSetCurrent(CUcontext context);
 CUresult cuCtxGetCurrent(CUcontext *context);
-CUresult cuCtxGetDevice(CUdevice *device);
 CUresult cuCtxSynchronize(void);
 CUresult cuStreamCreate(CUstream *stream, unsigned flags);
 CUresult cuStreamDestroy_v2(CUstream stream);
@@ -76,11 +72,9 @@ CUresult cuGraphLaunch(CUgraphExec instance, CUstream stream);
 CUresult cuMemGetInfo_v2(size_t *available, size_t *total);
 CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes);
 CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned flags);
-CUresult cuMemFree_v2(CUdeviceptr address);
 CUresult cuMemHostAlloc(void **address, size_t bytes, unsigned flags);
 CUresult cuMemHostRegister_v2(void *address, size_t bytes, unsigned flags);
 CUresult cuMemHostUnregister(void *address);
-CUresult cuMemFreeHost(void *address);
 CUresult cuPointerGetAttribute(void *data, int attribute, CUdeviceptr address);
 CUresult cuPointerGetAttributes(unsigned count, int *attributes, void **data, CUdeviceptr address);
 CUresult cuGetErrorString(CUresult error, const char **text);
@@ -96,8 +90,6 @@ CUresult cuEventRecord(CUevent event, CUstream stream);
 CUresult cuEventSynchronize(CUevent event);
 CUresult cuEventElapsedTime(float *ms, CUevent first, CUevent last);
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags);
-CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags,
-                             int *status);
 #endif
 
 /* A time on the device. */
@@ -165,7 +157,6 @@ struct double_activity {
 };
 void double_trace(void (*launched)(const struct double_activity *activity));
 uint32_t double_context_number(CUcontext context);
-uint32_t double_context_device(CUcontext context);
 int double_stream_number(CUcontext context, CUstream stream, uint32_t *number);
 int double_driver_is_alive(void);
 

@@ -221,14 +221,6 @@ EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
-{
-    CUresult error = device_state(device);
-    if (!error && primary[device].retained)
-        primary[device].retained--;
-    return error;
-}
-
 /* Whoever holds it holds nothing any more. */
 EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
@@ -248,28 +240,6 @@ EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int
     return error;
 }
 
-EXPORT CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
-{
-    (void)flags;
-    CUresult error = device_state(device);
-    if (error)
-        return error;
-    *context = calloc(1, sizeof(struct CUctx_st));
-    pthread_mutex_lock(&lock);
-    context_begin(*context, device);
-    pthread_mutex_unlock(&lock);
-    current = *context;
-    return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuCtxDestroy_v2(CUcontext context)
-{
-    if (current == context)
-        current = NULL;
-    return state(); /* its memory stays: whoever uses it still shall be seen to, not crash by
-                     * chance */
-}
-
 EXPORT CUresult cuCtxSetCurrent(CUcontext context)
 {
     CUresult error = state();
@@ -286,24 +256,9 @@ EXPORT CUresult cuCtxGetCurrent(CUcontext *context)
     return error;
 }
 
-EXPORT CUresult cuCtxGetDevice(CUdevice *device)
-{
-    CUresult error = state();
-    if (!error && !current)
-        return CUDA_ERROR_INVALID_CONTEXT;
-    if (!error)
-        *device = current->device;
-    return error;
-}
-
 EXPORT uint32_t double_context_number(CUcontext context)
 {
     return context->number;
-}
-
-EXPORT uint32_t double_context_device(CUcontext context)
-{
-    return (uint32_t)context->device;
 }
 
 /* Streams. */
@@ -594,17 +549,7 @@ EXPORT CUresult cuMemHostRegister_v2(void *address, size_t bytes, unsigned flags
                                                       : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-EXPORT CUresult cuMemFree_v2(CUdeviceptr address)
-{
-    return forget((void *)(uintptr_t)address);
-}
-
 EXPORT CUresult cuMemHostUnregister(void *address)
-{
-    return forget(address);
-}
-
-EXPORT CUresult cuMemFreeHost(void *address)
 {
     return forget(address);
 }
@@ -799,22 +744,6 @@ EXPORT void double_unload_modules(void)
 {
     if (traced)
         traced(&(struct double_activity){.kind = 0});
-}
-
-EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version,
-                                    uint64_t flags, int *status)
-{
-    (void)version, (void)flags;
-    void *ourselves = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_NOW);
-    char newer[128];
-    snprintf(newer, sizeof newer, "%s_v2", symbol);
-    *function = dlsym(ourselves, newer);
-    if (!*function)
-        *function = dlsym(ourselves, symbol);
-    if (status)
-        *status = *function ? 0 : 1; /* CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND */
-    dlclose(ourselves);
-    return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
 EXPORT struct double_tracing *double_tracing(void)

@@ -127,7 +127,6 @@ static struct {
     int (*is_alive)(void);
     int (*stream_number)(CUcontext context, CUstream stream, uint32_t *number);
     uint32_t (*context_number)(CUcontext context);
-    uint32_t (*context_device)(CUcontext context);
     void (*unsafe_call)(void);
     struct double_tracing *tracing;
 } cuda;
@@ -169,7 +168,6 @@ static bool find_cuda(void)
     cuda.stream_number =
         (int (*)(CUcontext, CUstream, uint32_t *))dlsym(library, "double_stream_number");
     cuda.context_number = (uint32_t(*)(CUcontext))dlsym(library, "double_context_number");
-    cuda.context_device = (uint32_t(*)(CUcontext))dlsym(library, "double_context_device");
     cuda.trace = (void (*)(void (*)(const struct double_activity *)))dlsym(library, "double_trace");
     cuda.unsafe_call = (void (*)(void))dlsym(library, "double_unsafe_call");
     cuda.tracing = tracing();
@@ -705,11 +703,6 @@ FUNCTION(cuptiActivityFlushAll, (uint32_t flags), (flags))
     return SUCCESS;
 }
 
-FUNCTION(cuptiActivityFlushPeriod, (uint32_t ms), (ms))
-{
-    return SUCCESS;
-}
-
 FUNCTION(cuptiActivityGetNumDroppedRecords, (CUcontext context, uint32_t stream, size_t *number),
          (context, stream, number))
 {
@@ -776,24 +769,11 @@ FUNCTION(cuptiGetStreamIdEx,
                                                                              : result;
 }
 
-EXPORT int cuptiGetStreamId(CUcontext context, CUstream stream, uint32_t *number)
-{
-    return cuptiGetStreamIdEx(context, stream, 0, number);
-}
-
 FUNCTION(cuptiGetContextId, (CUcontext context, uint32_t *number), (context, number))
 {
     int result = context ? driver() : INVALID_CONTEXT;
     if (result == SUCCESS)
         *number = cuda.context_number(context);
-    return result;
-}
-
-FUNCTION(cuptiGetDeviceId, (CUcontext context, uint32_t *device), (context, device))
-{
-    int result = context ? driver() : INVALID_CONTEXT;
-    if (result == SUCCESS)
-        *device = cuda.context_device(context);
     return result;
 }
 
@@ -841,19 +821,6 @@ FUNCTION(cuptiUnsubscribe, (void *subscriber), (subscriber))
         return INVALID_PARAMETER;
     subscribers = result == SUCCESS ? 0 : subscribers;
     return result;
-}
-
-FUNCTION(cuptiEnableDomain, (uint32_t enable, void *subscriber, uint32_t domain),
-         (enable, subscriber, domain))
-{
-    return driver();
-}
-
-FUNCTION(cuptiEnableCallback,
-         (uint32_t enable, void *subscriber, uint32_t domain, uint32_t callback),
-         (enable, subscriber, domain, callback))
-{
-    return driver();
 }
 
 FUNCTION(cuptiFinalize, (void), ())
