@@ -259,21 +259,6 @@ TEST(streams_and_graphs_are_counted_apart)
     CHECK_EQUAL(streams_in_ledger(), 4);
 }
 
-TEST(a_stream_is_of_one_device_and_one_context)
-{
-    begin();
-    for (uint32_t i = 0; i < 2000; i++) { /* each twice; many have neighboring slots in the index */
-        struct gpu_event event = on(i % 50, 7, 0, 100);
-        event.context = i / 50 % 20;
-        event.kind = LEDGER_ACTIVITY_SET;
-        activity_take(&event);
-    }
-    CHECK_EQUAL(streams_in_ledger(), 1000);
-    CHECK_EQUAL(totals().entries, 1000);
-    FOR_EACH_ENTRY(struct ledger_activity, activity, LEDGER_ACTIVITIES)
-        CHECK(!activity->live || count_of(activity) == 2);
-}
-
 TEST(copies_are_counted_by_powers_of_two)
 {
     begin();
@@ -345,17 +330,6 @@ TEST(a_device_says_what_it_is_and_what_it_did)
     CHECK_EQUAL(device->last_ns, zero_ns + 900);
 }
 
-TEST(what_ends_before_it_begins_took_no_time)
-{
-    begin();
-    trace_from(0);
-    kernel("gemm", 500, 400);
-    trace_until(1000);
-    CHECK_EQUAL(totals().total_ns, 0);
-    CHECK_EQUAL(totals().count, 1);
-    CHECK_EQUAL(busy_ns(0), 1000);
-}
-
 /* Full tables */
 
 TEST(streams_beyond_the_most_are_one_and_lose_nothing)
@@ -375,20 +349,6 @@ TEST(streams_beyond_the_most_are_one_and_lose_nothing)
                     stream->stream == LEDGER_STREAM_OTHER ? UINT64_MAX : 0);
     CHECK(sample_of(1022, 0) != NULL);
     CHECK(sample_of(LEDGER_STREAM_OTHER, 0) == NULL);
-}
-
-TEST(devices_beyond_the_most_are_counted_with_the_other_stream)
-{
-    begin();
-    trace_from(0);
-    for (uint32_t device = 0; device < ACTIVITY_MOST_DEVICES + 3; device++)
-        for (int64_t i = 0; i < 2; i++)
-            kernel_on(device, 7, "gemm", 10 * i, 10 * i + 5);
-    trace_until(100);
-    CHECK(device_of(ACTIVITY_MOST_DEVICES) == NULL);
-    CHECK_EQUAL(device_of(ACTIVITY_MOST_DEVICES - 1)->kernels, 2);
-    CHECK_EQUAL(count_of(activity_of(LEDGER_ACTIVITY_KERNEL, 1, LEDGER_STREAM_OTHER, 0)), 6);
-    CHECK_EQUAL(the_ledger.header->gpu_unattributed_records, 6);
 }
 
 TEST(activities_beyond_the_most_are_counted_by_kind)
@@ -487,19 +447,6 @@ TEST(a_late_event_is_counted_but_in_no_overlap_sum)
     CHECK_EQUAL(told.count, 0);
     CHECK_EQUAL(sample_of(1, 1)->start_ticks, zero_ns + 1000);
     CHECK(sample_of(1, 2) == NULL);
-}
-
-TEST(a_late_call_of_mpi_is_cut)
-{
-    begin();
-    trace_from(0);
-    kernel("gemm", 100, 200);
-    settle(1000);
-    in_mpi(500, 900);
-    in_mpi(500, 1200);
-    trace_until(2000);
-    CHECK_EQUAL(busy_ns(LEDGER_IN_MPI), 200);
-    CHECK_EQUAL(traced_ns(0), 2000);
 }
 
 /* One event more than the queue holds, then one before the earliest, then one that arrives too
@@ -648,16 +595,6 @@ TEST(samples_say_what_the_activity_was)
     CHECK(sample_of(1, 3) == NULL);
 }
 
-TEST(without_room_for_samples_the_rest_goes_on)
-{
-    begin_with(64 << 20, 0);
-    trace_from(0);
-    kernel("gemm", 100, 150);
-    trace_until(1000);
-    CHECK(sample_of(1, 0) == NULL);
-    CHECK_EQUAL(busy_ns(LEDGER_COMPUTING), 50);
-}
-
 /* Resets */
 
 static void reset_at(int64_t ns)
@@ -737,19 +674,6 @@ TEST(a_device_that_is_first_seen_after_a_reset_has_no_time_before_it)
     trace_until(1000);
     CHECK_EQUAL(traced_ns(1), 400);
     CHECK_EQUAL(device_of(1)->state_ns[LEDGER_IN_MPI], 0);
-}
-
-TEST(a_reset_between_windows_leaves_nothing)
-{
-    begin();
-    trace_from(0);
-    kernel("gemm", 100, 200);
-    trace_until(500);
-    reset_at(600);
-    CHECK_EQUAL(traced_ns(0), 0);
-    trace_from(1000);
-    trace_until(1100);
-    CHECK_EQUAL(traced_ns(0), 100);
 }
 
 /* Kills */

@@ -13,25 +13,10 @@ static void write_file(const char *text)
     CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
 }
 
-/* It is created before it is locked. */
-TEST(a_file_without_a_byte_is_that_of_a_process_that_is_beginning)
-{
-    write_file("");
-    CHECK_EQUAL(alive_ledger("file"), ALIVE_YES);
-}
-
 TEST(a_file_with_one_byte_that_nobody_has_locked_is_of_nobody)
 {
     write_file("x");
     CHECK_EQUAL(alive_ledger("file"), ALIVE_NO);
-}
-
-TEST(a_file_that_somebody_has_locked_is_in_use)
-{
-    write_file("x");
-    int file = open("file", O_RDWR);
-    CHECK(flock(file, LOCK_EX) == 0);
-    CHECK_EQUAL(alive_ledger("file"), ALIVE_YES);
 }
 
 TEST(a_file_that_is_not_there_and_a_link_are_of_nobody)

@@ -148,26 +148,6 @@ TEST(blocks_are_multiplied_by_the_group_s_size)
     call_end(&call, MPI_SUCCESS);
 }
 
-TEST(the_announced_size_is_counted_without_a_second_look_at_the_type)
-{
-    struct call call UNTIL_RETURN;
-    begin();
-    call_enter(&call, CALL_Bcast, SITE_JOB);
-    announce_rooted(&call, few, announce_counted(&call, few, 5, BYTES_4, 0, false), 0);
-    call_start(&call);
-    call_end(&call, MPI_SUCCESS);
-    CHECK_EQUAL(traffic_bcast(&call, 5, UNKNOWN_TYPE, 0, few).bytes, 20);
-
-    call_return(&call);
-    call_enter(&call, CALL_Bcast, SITE_JOB);
-    mpi_handle derived = FAKE_TYPE + 24;
-    announce_rooted(&call, few, announce_counted(&call, few, 5, derived, 0, false), 0);
-    call_start(&call);
-    call_end(&call, MPI_SUCCESS);
-    CHECK_EQUAL(record()->bytes, LEDGER_BYTES_UNKNOWN);
-    CHECK_EQUAL(traffic_bcast(&call, 5, derived, 0, few).bytes, 120);
-}
-
 TEST(a_wait_says_what_it_waits_for)
 {
     struct call call UNTIL_RETURN;
@@ -245,48 +225,6 @@ TEST(a_reset_sets_this_thread_s_counters_to_zero_at_once)
     CHECK_EQUAL(communicator->entry->collectives, 2); /* the sequence of collectives continues */
     count_one();
     CHECK_EQUAL(counted(0), 1);
-}
-
-static pthread_barrier_t turn;
-
-static void *other_thread(void *unused)
-{
-    (void)unused;
-    count_one();
-    pthread_barrier_wait(&turn); /* counted */
-    pthread_barrier_wait(&turn); /* reset by the first thread */
-    count_one();
-    return NULL;
-}
-
-TEST(another_thread_s_counters_are_invalid_until_its_next_call_restarts_them)
-{
-    begin();
-    pthread_t other;
-    pthread_barrier_init(&turn, NULL, 2);
-    CHECK_EQUAL(pthread_create(&other, NULL, other_thread, NULL), 0);
-    pthread_barrier_wait(&turn);
-    CHECK_EQUAL(counted(0), 1);
-    recording_reset();
-    CHECK_EQUAL(counted(0), 0);
-    pthread_barrier_wait(&turn);
-    pthread_join(other, NULL);
-    CHECK_EQUAL(counted(0), 1);
-}
-
-TEST(a_thread_that_inherits_counters_from_before_a_reset_begins_at_zero)
-{
-    begin();
-    pthread_t first, second;
-    pthread_barrier_init(&turn, NULL, 1);
-    CHECK_EQUAL(pthread_create(&first, NULL, other_thread, NULL), 0);
-    pthread_join(first, NULL);
-    CHECK_EQUAL(counted(0), 2);
-    recording_reset();
-    CHECK_EQUAL(pthread_create(&second, NULL, other_thread, NULL), 0);
-    pthread_join(second, NULL);
-    CHECK_EQUAL(the_ledger.header->epoch, 2);
-    CHECK_EQUAL(counted(0), 2);
 }
 
 TEST(the_time_that_is_counted_in_stops_while_counting_is_switched_off)

@@ -60,17 +60,6 @@ TEST(a_call_that_ends_before_it_began_took_a_nanosecond)
     CHECK_EQUAL(cell->max_ns, 1);
 }
 
-TEST(a_wait_that_ends_before_it_began_blocks_for_nothing)
-{
-    begin();
-    track(clock_ticks());
-    struct call call = call_from_ahead(CALL_Wait);
-    account_completed(&call, REQUEST, NULL, 0);
-    struct ledger_cell *cell = only_cell(CALL_Isend, LEDGER_COMPLETION);
-    CHECK_EQUAL(cell_count(cell), 1);
-    CHECK_EQUAL(cell->blocked_ns, 0);
-}
-
 TEST(a_test_that_ends_before_it_began_blocks_for_nothing)
 {
     begin();
@@ -94,17 +83,6 @@ TEST(a_request_that_completes_before_it_started_took_the_least_time)
     CHECK_EQUAL(cell_count(cell), 1);
     CHECK_EQUAL(cell->total_ns, 1);
     CHECK(cell->blocked_ns <= 1);
-}
-
-TEST(an_array_is_waited_for_no_longer_than_the_calls_took)
-{
-    begin();
-    struct wait_array *wait_array = &thread_adopt()->wait_array;
-    uint64_t handles[] = {REQUEST, REQUEST + 64};
-    CHECK(wait_array_look(wait_array, handles, 2));
-    struct call call = call_from_ahead(CALL_Testany);
-    wait_array_passed(wait_array, call.start, call.end);
-    CHECK_EQUAL(wait_array->total_ticks, 0);
 }
 
 TEST(calls_are_counted_beyond_32_bits)
@@ -186,21 +164,6 @@ static void lasts_two_windows(struct call *call)
     call->end = clock_ticks_at(the_ledger.header->start_ns + (2ll << LEDGER_WINDOW_NS_LOG2));
 }
 
-TEST(a_collective_is_sampled_in_the_window_in_which_it_returns)
-{
-    begin();
-    samples_begin(256 << 10);
-    struct call call UNTIL_RETURN;
-    call_enter(&call, CALL_Barrier, SITE_JOB);
-    announce_collective(&call, mpi_abi.comm_world, 0);
-    lasts_two_windows(&call);
-    struct ledger_sample *sample = account_call(&call, traffic_none(&call, mpi_abi.comm_world));
-    CHECK(sample == this_thread->window.page->samples);
-    CHECK_EQUAL(this_thread->window.page->first, 7);
-    CHECK_EQUAL(sample->start_ticks, call.start);
-    CHECK_EQUAL(sample->sequence, 1);
-}
-
 TEST(a_message_is_sampled_in_the_window_in_which_it_returns)
 {
     begin();
@@ -244,20 +207,6 @@ static uint64_t outer_call_around(void (*inside)(int), int depth)
     return call.end - call.start;
 }
 
-TEST(a_call_inside_another_counts_and_its_time_is_not_counted_twice)
-{
-    begin();
-    uint64_t ticks = outer_call_around(calls_inside, 1);
-    struct ledger_cell *outer = only_cell(CALL_Comm_free, LEDGER_CALL),
-                       *inner = only_cell(CALL_Barrier, LEDGER_CALL);
-    CHECK_EQUAL(cell_count(outer), 1);
-    CHECK_EQUAL(cell_count(inner), 1);
-    CHECK(inner->total_ns >= clock_duration_ns(10000));
-    CHECK(outer->total_ns + inner->total_ns <= clock_duration_ns(ticks) + 1);
-    CHECK_EQUAL(the_ledger.header->interrupted_calls, 0);
-    CHECK_EQUAL(this_thread->wrapper, 0);
-}
-
 TEST(calls_inside_calls_inside_calls_are_each_counted_once)
 {
     begin();
@@ -277,16 +226,6 @@ TEST(calls_nested_too_deep_are_listed)
     CHECK_EQUAL(the_ledger.header->interrupted_calls, 3);
     CHECK_EQUAL(cell_count(only_cell(CALL_Comm_free, LEDGER_CALL)), 1);
     CHECK_EQUAL(this_thread->wrapper, 0);
-}
-
-TEST(a_call_after_one_with_calls_inside_has_its_whole_time)
-{
-    begin();
-    outer_call_around(calls_inside, 1);
-    uint64_t inside_ns = only_cell(CALL_Barrier, LEDGER_CALL)->total_ns;
-    calls_inside(1);
-    CHECK_EQUAL(only_cell(CALL_Barrier, LEDGER_CALL)->total_ns - inside_ns,
-                clock_duration_ns(the_inner_ticks));
 }
 
 static struct ledger_thread announced;
@@ -331,23 +270,6 @@ TEST(a_call_inside_another_has_memory_of_its_own)
     call_end(&call, MPI_SUCCESS);
     CHECK(thread_scratch(call.thread, 100) == statuses);
     CHECK_EQUAL(statuses[99], 0);
-}
-
-static NOINLINE void tool_calls_inside(int unused)
-{
-    (void)unused;
-    struct call call UNTIL_RETURN;
-    call_begin(&call, CALL_Barrier, SITE_JOB | SITE_TOOL);
-    call_end(&call, MPI_SUCCESS);
-    CHECK(!call.thread);
-}
-
-TEST(another_tool_s_calls_inside_a_call_are_part_of_it)
-{
-    begin();
-    outer_call_around(tool_calls_inside, 0);
-    CHECK_EQUAL(cell_count(only_cell(CALL_Comm_free, LEDGER_CALL)), 1);
-    CHECK_EQUAL(the_ledger.header->interrupted_calls, 0);
 }
 
 static jmp_buf out_of_it;

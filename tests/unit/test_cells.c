@@ -113,20 +113,6 @@ TEST(each_duration_is_counted_in_its_bucket)
     CHECK_EQUAL(totals().count, cell_count(cell));
 }
 
-TEST(a_cell_bears_its_key)
-{
-    begin(1 << 20);
-    struct ledger_cell *cell = cells_find(&cells, 77, cell_key(12, 345, LEDGER_COMPLETION));
-    CHECK_EQUAL(cell->bytes, 77);
-    CHECK_EQUAL(cell->call, 12);
-    CHECK_EQUAL(cell->communicator, 345);
-    CHECK_EQUAL(cell->measure, LEDGER_COMPLETION);
-    CHECK_EQUAL(cell->flags, 0);
-    CHECK_EQUAL(cell->memory_kind, LEDGER_HOST);
-    CHECK_EQUAL(cell->region, 0);
-    CHECK_EQUAL(cell->live, 1);
-}
-
 TEST(whatever_differs_is_counted_apart)
 {
     begin(1 << 20);
@@ -140,46 +126,6 @@ TEST(whatever_differs_is_counted_apart)
         0);
     CHECK_EQUAL(totals().exact_cells, 7);
     CHECK_EQUAL(totals().count, 7);
-}
-
-/* By chance, a quarter of a pair would meet among 4,096 sizes in an index of 16,384 places. */
-TEST(cells_that_differ_in_the_last_part_of_the_key_alone_rarely_meet)
-{
-    const uint64_t call = cell_key(1, 2, LEDGER_CALL),
-                   others[] = {cell_key(1, 2, LEDGER_COMPLETION), cell_key(1, 2, LEDGER_POLL),
-                               call | cell_key_memory_kind(LEDGER_DEVICE)};
-    for (unsigned i = 0; i < sizeof others / sizeof *others; i++) {
-        unsigned meetings = 0;
-        for (uint64_t bytes = 0; bytes < 4096; bytes++)
-            meetings += ((cells_hash(bytes, call) ^ cells_hash(bytes, others[i])) & 0x3fff) == 0;
-        CHECK(meetings < 16);
-    }
-}
-
-TEST(many_sizes_keep_exact_counts_and_sums)
-{
-    begin(64 << 20);
-    for (uint64_t bytes = 0; bytes < 5000; bytes++)
-        call_of(bytes, CALL_A, 1);
-    for (uint64_t bytes = 0; bytes < 5000; bytes += 7)
-        call_of(bytes, CALL_A, 2);
-    for (uint64_t bytes = 0; bytes < 5000; bytes++) {
-        uint64_t count = bytes % 7 == 0 ? 3 : 1;
-        CHECK_EQUAL(cell_count(cell_of(bytes, CALL_A)), count);
-        CHECK_EQUAL(cell_of(bytes, CALL_A)->total_ns, count * (1000 + bytes));
-        CHECK_EQUAL(cell_of(bytes, CALL_A)->volume_bytes, count * bytes);
-    }
-    CHECK_EQUAL(totals().count, 5000 + 2 * 715);
-    CHECK_EQUAL(the_ledger.header->folded_cells, 0);
-}
-
-TEST(a_cell_stays_where_it_is_while_the_table_grows)
-{
-    begin(64 << 20);
-    struct ledger_cell *first = cell_of(1, CALL_A);
-    for (uint64_t bytes = 2; bytes < 3000; bytes++)
-        call_of(bytes, CALL_A, 1);
-    CHECK(cell_of(1, CALL_A) == first);
 }
 
 /* Folding */
@@ -230,15 +176,6 @@ TEST(folding_loses_nothing_and_doubles_nothing)
     CHECK(memcmp(after.count_up_to, before.count_up_to, sizeof after.count_up_to) == 0);
 }
 
-TEST(a_size_that_was_folded_and_comes_back_is_exact_again)
-{
-    fill_the_smallest_ledger();
-    call_of(NEW, CALL_A, 1);
-    CHECK(call_of(33, CALL_A, 5));
-    CHECK_EQUAL(count_in_ledger(33, CALL_A, false), 5);
-    CHECK_EQUAL(count_in_ledger(64, CALL_A, true), 32);
-}
-
 TEST(calls_are_not_folded_into_each_other)
 {
     begin(1);
@@ -256,79 +193,6 @@ TEST(calls_are_not_folded_into_each_other)
     }
     CHECK_EQUAL(count_a, 1000);
     CHECK_EQUAL(count_b, 6000);
-}
-
-TEST(memory_kinds_are_not_folded_into_each_other)
-{
-    static const uint8_t KINDS[] = {LEDGER_HOST, LEDGER_DEVICE | LEDGER_DEVICE << 4,
-                                    LEDGER_DEVICE | LEDGER_PINNED << 4};
-    uint64_t counts[256] = {0};
-    begin(1);
-    for (uint64_t bytes = 1; bytes <= 1000; bytes++)
-        for (int i = 0; i < 3; i++)
-            add(cells_find(&cells, bytes,
-                           cell_key(CALL_A, 2, LEDGER_CALL) | cell_key_memory_kind(KINDS[i])),
-                1, 0);
-    CHECK(totals().folded_cells > 3);
-    for (uint32_t i = 0; i < cells.count; i++)
-        counts[cells.all[i]->memory_kind] += cells.all[i]->live ? cell_count(cells.all[i]) : 0;
-    for (int i = 0; i < 3; i++)
-        CHECK_EQUAL(counts[KINDS[i]], 1000);
-}
-
-TEST(a_hundred_thousand_sizes_in_the_smallest_ledger_are_all_counted)
-{
-    begin(1);
-    for (uint64_t i = 0; i < 100000; i++)
-        CHECK(call_of(i * 2654435761u % (1 << 20), CALL_A, 1));
-    CHECK_EQUAL(totals().count, 100000);
-    CHECK_EQUAL(totals().total_ns, 100000ull * 1000 + totals().volume_bytes);
-    CHECK(the_ledger.header->folded_cells > 90000);
-}
-
-/* More blocks for one cell, and the last chunk has no room for a cell left, but for one to three
- * blocks. */
-TEST(a_fold_has_its_own_cell_whatever_room_is_left)
-{
-    for (unsigned blocks = 0; blocks < 5; blocks++) {
-        begin(1);
-        for (unsigned i = 0; i < blocks; i++)
-            add(cell_of(1, CALL_A), 1ull << (20 + 4 * i), 0);
-        for (uint64_t bytes = 1; bytes <= 2 * SMALLEST_CELLS; bytes++)
-            CHECK(call_of(bytes, CALL_A, 1));
-        CHECK_EQUAL(totals().count, 2 * SMALLEST_CELLS + blocks);
-        ledger_remove();
-        munmap(the_ledger.header, the_ledger.limit_bytes);
-        cells_destroy(&cells);
-    }
-}
-
-/* Half of the sizes, those that came last. */
-TEST(the_rarest_are_folded_though_others_came_first)
-{
-    begin(1);
-    for (int i = 0; i < SMALLEST_CELLS % 2 * 5; i++)
-        add(cell_of(1, CALL_A), 1ull << (20 + 4 * i),
-            0); /* in place of one size: their number is even */
-    const uint64_t sizes = SMALLEST_CELLS / 2 * 2;
-    for (uint64_t bytes = 1; bytes <= sizes; bytes++)
-        CHECK(call_of(bytes, CALL_A, bytes <= sizes / 2 ? 3 : 1));
-    CHECK_EQUAL(the_ledger.header->folded_cells, 0);
-    CHECK(call_of(NEW, CALL_A, 1));
-    CHECK_EQUAL(the_ledger.header->folded_cells, sizes / 2);
-    CHECK(in_ledger(1, CALL_A, false) != NULL);
-    CHECK(in_ledger(sizes / 2, CALL_A, false) != NULL);
-    CHECK(in_ledger(sizes / 2 + 1, CALL_A, false) == NULL);
-}
-
-TEST(the_largest_power_of_two_folds_into_itself)
-{
-    begin(1);
-    CHECK(call_of(1ull << 63, CALL_A, 1) && call_of((1ull << 63) + 1, CALL_A, 1));
-    for (uint64_t bytes = 1; bytes <= SMALLEST_CELLS; bytes++)
-        CHECK(call_of(bytes, CALL_A, 1));
-    CHECK_EQUAL(count_in_ledger(1ull << 63, CALL_A, true), 1);
-    CHECK_EQUAL(count_in_ledger(UINT64_MAX, CALL_A, true), 1);
 }
 
 /* Every cell has another call, so no two can fold. */
@@ -352,13 +216,4 @@ TEST(communicators_fold_when_all_sizes_have)
                           cells_find(&cells, 64 << i % 5, cell_key(CALL_A, 2 + i / 5, LEDGER_CALL)),
                           1000, 1, 0));
     CHECK_EQUAL(totals().count, 3 * SMALLEST_CELLS);
-}
-
-TEST(the_largest_sizes_fold_too)
-{
-    begin(1);
-    for (uint64_t i = 0; i < 3000; i++)
-        CHECK(call_of(UINT64_MAX - 1001 - i, CALL_A, 1));
-    CHECK_EQUAL(totals().count, 3000);
-    CHECK(totals().folded_cells > 0);
 }

@@ -68,27 +68,6 @@ TEST(in_a_container_the_root_s_quota_is_read)
     CHECK_TEXT(quota.path, "/");
 }
 
-TEST(without_a_quota_there_is_none)
-{
-    CHECK(!cgroup_cpu_quota(".", &quota));
-    put("proc/self/cgroup", "4:cpu:/\n3:cpuset:/a\n0::/a\nnonsense\n");
-    CHECK(!cgroup_cpu_quota(".", &quota));
-    put("sys/fs/cgroup/a/cpu.max", "max 100000\n");
-    put("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
-    put("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
-    put("sys/fs/cgroup/cpuset/a/cpu.max", "100000 100000\n");
-    CHECK(!cgroup_cpu_quota(".", &quota));
-}
-
-TEST(a_processor_is_named_as_its_maker_does)
-{
-    char model[64];
-    put("proc/cpuinfo",
-        "processor\t: 0\nmodel\t\t: 1\nmodel name\t: AMD EPYC 7763\ncache size\t: 512 KB\n");
-    host_cpu_model(".", model, sizeof model);
-    CHECK_TEXT(model, "AMD EPYC 7763");
-}
-
 TEST(a_processor_of_arm_is_named_by_its_numbers)
 {
     char model[64];

@@ -33,6 +33,14 @@ static mpi_handle created(unsigned constructor, const int *ranks, int size)
     return handle;
 }
 
+/* The same, under this handle. */
+static mpi_handle made(mpi_handle handle, unsigned constructor, const int *ranks, int size)
+{
+    fake_describe(handle, ranks, size, NULL, FAKE_NO_REMOTE);
+    communicators_created(handle, constructor, mpi_abi.comm_world, true, 0);
+    return handle;
+}
+
 static const struct ledger_communicator *entry_of(mpi_handle handle)
 {
     struct communicator *communicator = communicators_find(handle);
@@ -57,42 +65,6 @@ static const char *members_of(const int *ranks, int size)
 
 /* Description */
 
-TEST(the_world_is_there_from_the_start)
-{
-    begin("open_mpi", 8, 3);
-    struct communicator *world = communicators_find(mpi_abi.comm_world);
-    CHECK_EQUAL(world->size, 8);
-    CHECK_EQUAL(world->comm_rank, 3);
-    CHECK(!world->is_inter);
-    CHECK_TEXT(world->name, "MPI_COMM_WORLD");
-    CHECK_TEXT(communicators_find(mpi_abi.comm_self)->name, "MPI_COMM_SELF");
-    CHECK_EQUAL(communicators_find(mpi_abi.comm_self)->size, 1);
-}
-
-TEST(the_null_communicator_is_none)
-{
-    begin("mpich", 8, 3);
-    CHECK(communicators_find(mpi_abi.comm_null) == NULL);
-    CHECK_EQUAL(communicators_slot(NULL), LEDGER_COMMUNICATOR_NONE);
-}
-
-TEST(a_narrow_handle_is_found_whatever_stands_above_it)
-{
-    begin("mpich", 8, 3);
-    CHECK(communicators_find((mpi_handle)0xdeadbeef00000000 | mpi_abi.comm_world) ==
-          communicators_find(mpi_abi.comm_world));
-}
-
-TEST(one_whose_constructor_was_not_intercepted_is_registered_at_first_use)
-{
-    begin("open_mpi", 8, 2);
-    mpi_handle handle = fake_comm((int[]){0, 2, 3}, 3);
-    struct communicator *met = communicators_find(handle);
-    CHECK_EQUAL(met->size, 3);
-    CHECK_EQUAL(met->comm_rank, 1);
-    CHECK(communicators_find(handle) == met);
-}
-
 TEST(peers_are_identified_by_world_rank)
 {
     begin("open_mpi", 8, 5);
@@ -103,14 +75,6 @@ TEST(peers_are_identified_by_world_rank)
     CHECK_EQUAL(communicators_world_rank(communicator, 3), PEER_NONE);
     CHECK_EQUAL(communicators_world_rank(communicator, mpi_abi.proc_null), PEER_NONE);
     CHECK_EQUAL(communicators_world_rank(NULL, 0), PEER_NONE);
-}
-
-TEST(peers_in_the_world_are_themselves)
-{
-    begin("mpich", 8, 5);
-    CHECK_EQUAL(communicators_world_rank(communicators_find(mpi_abi.comm_world), 6), 6);
-    CHECK_EQUAL(communicators_world_rank(communicators_find(mpi_abi.comm_world), mpi_abi.proc_null),
-                PEER_NONE);
 }
 
 TEST(peers_across_an_inter_communicator_are_the_remote_ones)
@@ -127,14 +91,6 @@ TEST(peers_across_an_inter_communicator_are_the_remote_ones)
     CHECK_TEXT(entry_of(handle)->members, "0-1");
     CHECK_EQUAL(entry_of(handle)->flags, LEDGER_COMMUNICATOR_INTER);
     CHECK_EQUAL(entry_of(handle)->remote_size, 3);
-}
-
-TEST(a_process_of_another_world_is_outside)
-{
-    begin("open_mpi", 4, 0);
-    struct communicator *spawned =
-        communicators_find(fake_inter((int[]){0, 1, 2, 3}, 4, (int[]){-5, -5}, 2));
-    CHECK_EQUAL(communicators_world_rank(spawned, 1), LEDGER_PEER_OUTSIDE);
 }
 
 /* Members as text */
@@ -238,12 +194,6 @@ TEST(ranks_agree_on_identities_whatever_else_they_created_in_whatever_order)
     CHECK_EQUAL(seen[0][2], seen[2][2]);
 }
 
-TEST(two_duplicates_differ)
-{
-    begin("open_mpi", 4, 0);
-    CHECK(identity_of(created(DUP, ALL, 4)) != identity_of(created(DUP, ALL, 4)));
-}
-
 TEST(whatever_makes_a_communicator_another_changes_its_identity)
 {
     begin("open_mpi", 4, 0);
@@ -295,51 +245,8 @@ TEST(ranks_agree_on_children_of_parents_that_they_used_in_different_order)
     CHECK(seen[0][0] != seen[0][1]);
 }
 
-TEST(children_of_two_parents_differ)
-{
-    begin("open_mpi", 4, 0);
-    mpi_handle first = created(DUP, ALL, 4), second = created(DUP, ALL, 4);
-    mpi_handle of_first = fake_comm(LOW, 2), of_second = fake_comm(LOW, 2);
-    communicators_created(of_first, SPLIT, first, true, 0);
-    communicators_created(of_second, SPLIT, second, true, 0);
-    CHECK(identity_of(of_first) != identity_of(of_second));
-    CHECK_EQUAL(communicators_find(of_first)->parent_identity, identity_of(first));
-    CHECK_EQUAL(communicators_find(of_second)->parent_identity, identity_of(second));
-}
-
 /* Only members call MPI_Comm_create_group: two ranks may create two communicators in different
  * order, distinguished by tag. */
-
-static mpi_handle made_of_group(uint64_t tag)
-{
-    mpi_handle handle = fake_comm(LOW, 2);
-    communicators_created(handle, CREATE_GROUP, mpi_abi.comm_world, true, tag);
-    return handle;
-}
-
-static void rank_0_creates_tag_7_first(void)
-{
-    begin("open_mpi", 4, 0);
-    note(0, 0, made_of_group(7));
-    note(0, 1, made_of_group(8));
-}
-
-static void rank_1_creates_tag_8_first(void)
-{
-    begin("open_mpi", 4, 1);
-    note(1, 1, made_of_group(8));
-    note(1, 0, made_of_group(7));
-}
-
-TEST(tags_distinguish_communicators_created_in_different_order)
-{
-    seen = unit_shared(8 * sizeof *seen);
-    unit_elsewhere(rank_0_creates_tag_7_first);
-    unit_elsewhere(rank_1_creates_tag_8_first);
-    CHECK_EQUAL(seen[0][0], seen[1][0]);
-    CHECK_EQUAL(seen[0][1], seen[1][1]);
-    CHECK(seen[0][0] != seen[0][1]);
-}
 
 TEST(a_string_tag_is_never_none)
 {
@@ -413,29 +320,6 @@ TEST(a_long_name_is_cut)
     CHECK_EQUAL(strlen(entry_of(mpi_abi.comm_world)->name), 127);
 }
 
-TEST(a_number_is_assigned_at_the_first_call_and_does_not_change)
-{
-    begin("open_mpi", 4, 0);
-    mpi_handle unused = created(DUP, ALL, 4), used = created(DUP, ALL, 4);
-    unsigned slot = communicators_slot(communicators_find(used));
-    CHECK_EQUAL(slot, LEDGER_COMMUNICATOR_OTHER + 1);
-    CHECK_EQUAL(communicators_slot(communicators_find(used)), slot);
-    CHECK_EQUAL(communicators_slot(communicators_find(unused)), slot + 1);
-}
-
-TEST(the_ledger_knows_what_made_it)
-{
-    begin("open_mpi", 4, 1);
-    created(SPLIT, LOW, 2);
-    const struct ledger_communicator *entry = entry_of(created(SPLIT, LOW, 2));
-    CHECK_EQUAL(entry->constructor, SPLIT);
-    CHECK_EQUAL(entry->ordinal, 1);
-    CHECK_EQUAL(entry->size, 2);
-    CHECK_EQUAL(entry->comm_rank, 1);
-    CHECK_EQUAL(entry->parent_identity, identity_of(mpi_abi.comm_world));
-    CHECK_EQUAL(entry->flags, 0);
-}
-
 TEST(beyond_the_registrys_numbers_communicators_share_one_and_are_counted)
 {
     enum { COUNT = 4200 };
@@ -445,9 +329,7 @@ TEST(beyond_the_registrys_numbers_communicators_share_one_and_are_counted)
     for (int i = 0; i < COUNT; i++) {
         members[i][1] = 1;
         fake_comm_count = 2; /* the fake may forget the others */
-        mpi_handle handle =
-            fake_describe(0x200000 + 64 * (mpi_handle)i, members[i], 2, NULL, FAKE_NO_REMOTE);
-        communicators_created(handle, DUP, mpi_abi.comm_world, true, 0);
+        mpi_handle handle = made(0x200000 + 64 * (mpi_handle)i, DUP, members[i], 2);
         shared += communicators_slot(communicators_find(handle)) == LEDGER_COMMUNICATOR_OTHER;
     }
     CHECK_EQUAL(shared, COUNT - (COMMUNICATORS_MAX - 2));
@@ -463,8 +345,7 @@ static mpi_handle created_at(uint64_t place, int direction)
         place += (uint64_t)direction;
     while ((communicators_hash(handle) & communicator_index->mask) != place)
         handle += 64;
-    fake_describe(handle, LOW, 2, NULL, FAKE_NO_REMOTE);
-    communicators_created(handle, SPLIT, mpi_abi.comm_world, true, 0);
+    made(handle, SPLIT, LOW, 2);
     CHECK(communicator_index->slots[place].handle == handle);
     return handle;
 }
@@ -483,23 +364,6 @@ TEST(a_call_that_is_not_recorded_costs_the_count_of_all_but_those_of_one_process
 }
 
 /* Freeing */
-
-TEST(a_handle_that_is_handed_out_again_is_another_communicator)
-{
-    begin("open_mpi", 8, 0);
-    mpi_handle handle = fake_describe(0x500000, LOW, 2, NULL, FAKE_NO_REMOTE);
-    communicators_created(handle, SPLIT, mpi_abi.comm_world, true, 0);
-    const struct ledger_communicator *gone = entry_of(handle);
-    uint64_t identity = identity_of(handle);
-    freed(handle);
-    fake_describe(handle, ALL, 4, NULL, FAKE_NO_REMOTE);
-    communicators_created(handle, SPLIT, mpi_abi.comm_world, true, 0);
-    CHECK_EQUAL(communicators_find(handle)->size, 4);
-    CHECK(identity_of(handle) != identity);
-    CHECK(entry_of(handle) != gone);
-    CHECK_EQUAL(gone->flags, LEDGER_COMMUNICATOR_FREED);
-    CHECK_EQUAL(entry_of(handle)->flags, 0);
-}
 
 TEST(a_communicator_that_mpi_refused_to_free_is_there_as_before)
 {
@@ -521,9 +385,7 @@ TEST(handles_that_come_and_go_leave_the_others_where_they_are)
     for (int i = 0; i < 200; i++)
         kept[i] = created(DUP, ALL, 4);
     for (int i = 0; i < 20000; i++) {
-        mpi_handle handle =
-            fake_describe(0x7000000 + 64 * (mpi_handle)(i % 1000), LOW, 2, NULL, FAKE_NO_REMOTE);
-        communicators_created(handle, SPLIT, mpi_abi.comm_world, true, 0);
+        mpi_handle handle = made(0x7000000 + 64 * (mpi_handle)(i % 1000), SPLIT, LOW, 2);
         CHECK_EQUAL(communicators_find(handle)->size, 2);
         freed(handle);
     }
@@ -548,11 +410,9 @@ TEST(a_world_that_comes_later_is_known_by_its_name)
 TEST(a_handle_that_is_handed_out_again_without_a_free_we_saw_is_another_too)
 {
     begin("open_mpi", 8, 0);
-    mpi_handle handle = fake_describe(0x500000, LOW, 2, NULL, FAKE_NO_REMOTE);
-    communicators_created(handle, SPLIT, mpi_abi.comm_world, true, 0);
+    mpi_handle handle = made(0x500000, SPLIT, LOW, 2);
     const struct ledger_communicator *gone = entry_of(handle);
-    fake_describe(handle, ALL, 4, NULL, FAKE_NO_REMOTE);
-    communicators_created(handle, SPLIT, mpi_abi.comm_world, true, 0);
+    made(handle, SPLIT, ALL, 4);
     CHECK_EQUAL(communicators_find(handle)->size, 4);
     CHECK_EQUAL(gone->flags, LEDGER_COMMUNICATOR_FREED);
 }
@@ -590,14 +450,6 @@ TEST(after_the_end_mpi_is_not_asked_any_more)
     CHECK_EQUAL(fake_questions, asked);
 }
 
-TEST(an_unknown_abi_is_not_asked_anything)
-{
-    fake_mpi_speak("unknown");
-    CHECK(!communicators_begin(0, true));
-    CHECK_EQUAL(fake_questions, 0);
-    CHECK(communicators_find(0x1234) == NULL);
-}
-
 /* A job of sessions that creates no communicator: MPICH ends the job if it is asked about
  * MPI_COMM_WORLD. */
 TEST(a_world_that_does_not_exist_is_not_asked_about)
@@ -613,14 +465,6 @@ TEST(a_world_that_does_not_exist_is_not_asked_about)
     CHECK_EQUAL(fake_questions, asked);
 }
 
-/* MPI_Group_from_session_pset failed: asking about a group 0 would end the job. */
-TEST(sessions_without_a_world_group_ask_nothing)
-{
-    fake_mpi_speak("mpich");
-    communicators_begin(0, false);
-    CHECK_EQUAL(fake_questions, 0);
-}
-
 /* Memory */
 
 static void make_and_free(int count, int handles)
@@ -628,8 +472,7 @@ static void make_and_free(int count, int handles)
     for (int i = 0; i < count; i++) {
         mpi_handle handle = 0x500000 + 64 * (mpi_handle)(i % handles);
         fake_comm_count = 2;
-        fake_describe(handle, LOW, 2, NULL, FAKE_NO_REMOTE);
-        communicators_created(handle, DUP, mpi_abi.comm_world, true, 0);
+        made(handle, DUP, LOW, 2);
         freed(handle);
     }
 }
@@ -646,45 +489,6 @@ TEST(many_communicators_under_one_handle_or_any_number_leave_no_memory_behind)
         make_and_free(MANY, HANDLES[i]);
         CHECK(memory_in_use() < before + 65536);
     }
-}
-
-/* Two of a kind are created on each of many parents, one parent after the other. */
-static void make_families_and_free(int count)
-{
-    for (int i = 0; i < count; i++) {
-        mpi_handle parent = 0x700000, first = 0x800000, second = 0x900000;
-        fake_comm_count = 2;
-        fake_describe(parent, ALL, 4, NULL, FAKE_NO_REMOTE);
-        fake_describe(first, LOW, 2, NULL, FAKE_NO_REMOTE);
-        fake_describe(second, LOW, 2, NULL, FAKE_NO_REMOTE);
-        communicators_created(parent, DUP, mpi_abi.comm_world, true, 0);
-        communicators_created(first, SPLIT, parent, true, 0);
-        communicators_created(second, SPLIT, parent, true, 0);
-        CHECK_EQUAL(communicators_find(parent)->ordinal, i);
-        CHECK_EQUAL(communicators_find(first)->ordinal, 0);
-        CHECK_EQUAL(communicators_find(second)->ordinal, 1);
-        freed(first);
-        freed(second);
-        freed(parent);
-    }
-}
-
-TEST(ordinals_of_children_are_freed_with_their_parent)
-{
-    begin("open_mpi", 4, 0);
-    make_families_and_free(100);
-    /* only the world's own count of duplicates remains */
-    uint64_t before = memory_in_use();
-    for (int i = 0; i < MANY; i++) {
-        fake_comm_count = 2;
-        fake_describe(0x700000, ALL, 4, NULL, FAKE_NO_REMOTE);
-        fake_describe(0x800000, LOW, 2, NULL, FAKE_NO_REMOTE);
-        communicators_created(0x700000, DUP, mpi_abi.comm_world, true, 0);
-        communicators_created(0x800000, SPLIT, 0x700000, true, 0);
-        freed(0x800000);
-        freed(0x700000);
-    }
-    CHECK(memory_in_use() < before + 65536);
 }
 
 static void make_unrelated_and_free(int count)
@@ -754,22 +558,6 @@ TEST(many_are_found_while_they_live)
 
 /* Threads */
 
-static void *find_the_world(void *wanted)
-{
-    for (int i = 0; i < 100000; i++)
-        CHECK(communicators_find(mpi_abi.comm_world) == wanted);
-    return NULL;
-}
-
-TEST(the_world_is_found_while_another_thread_creates_and_frees)
-{
-    begin("open_mpi", 4, 0);
-    pthread_t reader;
-    pthread_create(&reader, NULL, find_the_world, communicators_find(mpi_abi.comm_world));
-    make_and_free(20000, 500);
-    pthread_join(reader, NULL);
-}
-
 static pthread_barrier_t line;
 static struct communicator *at_stake;
 
@@ -793,8 +581,7 @@ TEST(a_communicator_that_is_freed_while_its_last_receive_completes_goes_once)
     pthread_create(&receiver, NULL, complete_the_receive, NULL);
     for (int i = 0; i < 20000; i++) {
         fake_comm_count = 2;
-        fake_describe(0x500000, LOW, 2, NULL, FAKE_NO_REMOTE);
-        communicators_created(0x500000, DUP, mpi_abi.comm_world, true, 0);
+        made(0x500000, DUP, LOW, 2);
         at_stake = communicators_find(0x500000);
         communicators_hold(at_stake);
         pthread_barrier_wait(&line);
@@ -834,8 +621,7 @@ TEST(an_object_that_mpi_did_not_free_is_found_again)
 TEST(an_object_outlives_the_communicator_that_it_was_created_on)
 {
     begin("open_mpi", 4, 0);
-    fake_describe(0x500000, LOW, 2, NULL, FAKE_NO_REMOTE);
-    communicators_created(0x500000, DUP, mpi_abi.comm_world, true, 0);
+    made(0x500000, DUP, LOW, 2);
     mpi_handle key = communicators_key_of_file(0x700040);
     communicators_attach(key, 0x500000);
     freed(0x500000);
@@ -851,18 +637,6 @@ TEST(an_object_whose_end_was_not_intercepted_yields_to_the_next_with_its_handle)
     communicators_attach(key, mpi_abi.comm_self);
     CHECK(communicators_under(key)->created_on == communicators_find(mpi_abi.comm_self));
     CHECK_EQUAL(communicators_find(mpi_abi.comm_world)->references, 1);
-}
-
-TEST(all_ranks_number_the_objects_of_a_communicator_alike_whichever_could_be_created)
-{
-    begin("open_mpi", 4, 0);
-    mpi_handle first = communicators_key_of_window(0x700040);
-    mpi_handle third = communicators_key_of_file(0x700080);
-    communicators_attach(first, mpi_abi.comm_world);
-    communicators_attach(0, mpi_abi.comm_world);
-    communicators_attach(third, mpi_abi.comm_world);
-    CHECK_EQUAL(communicators_under(first)->object, 1);
-    CHECK_EQUAL(communicators_under(third)->object, 3);
 }
 
 /* The number beyond the last one is said of all others. */
@@ -888,14 +662,4 @@ TEST(communicators_of_65536_kinds_are_counted)
     CHECK_EQUAL(communicators_ordinal(NULL, 0), 1);
     CHECK_EQUAL(communicators_ordinal(NULL, (uint64_t)(MOST - 1) << 32), 1);
     CHECK_EQUAL(communicators_ordinal(NULL, (uint64_t)MOST << 32), 0);
-}
-
-TEST(an_object_s_collectives_have_no_numbers_once_one_was_not_recorded)
-{
-    begin("open_mpi", 4, 0);
-    mpi_handle key = communicators_key_of_window(0x700040);
-    communicators_attach(key, mpi_abi.comm_world);
-    CHECK(communicators_under(key)->entry != NULL);
-    communicators_lose_count();
-    CHECK(communicators_under(key)->entry == NULL);
 }

@@ -159,11 +159,6 @@ TEST(variables_of_all_types_are_read_from_open_mpi)
     check_read("open_mpi");
 }
 
-TEST(variables_of_all_types_are_read_from_mpich)
-{
-    check_read("mpich");
-}
-
 TEST(variables_of_all_types_are_read_by_the_standard_abi)
 {
     check_read("standard");
@@ -177,13 +172,6 @@ TEST(open_mpi_is_asked_for_the_jobs_own_thread_level_and_finalized)
     CHECK_EQUAL(initialized, 0);
 }
 
-TEST(mpich_stays_initialized)
-{
-    begin("mpich");
-    control_variables_read(0, take);
-    CHECK_EQUAL(initialized, 1);
-}
-
 TEST(nothing_is_read_from_an_open_mpi_whose_job_uses_mpi_t_already)
 {
     begin("open_mpi");
@@ -193,15 +181,6 @@ TEST(nothing_is_read_from_an_open_mpi_whose_job_uses_mpi_t_already)
     CHECK_EQUAL(found.all, VARIABLES);
     CHECK_TEXT(taken, "");
     CHECK_EQUAL(initialized, 1);
-}
-
-TEST(a_library_without_mpi_t_has_no_variables)
-{
-    begin("open_mpi");
-    mpi_query.T_cvar_read = NULL;
-    struct control_variables found = control_variables_read(0, take);
-    CHECK_EQUAL(found.read + found.all, 0);
-    CHECK_EQUAL(level_requested + initialized, 0);
 }
 
 TEST(nothing_is_asked_of_a_library_of_an_unknown_abi)

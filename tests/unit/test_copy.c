@@ -2,7 +2,7 @@
 
 #include "ledger/ledger.h"
 #include "ledger/samples.h"
-#include "unit.h"
+#include "files.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -26,12 +26,6 @@ static size_t read_copy(void)
 static const struct ledger_header *copied(void)
 {
     return (const struct ledger_header *)bytes;
-}
-
-static bool is_there(const char *path)
-{
-    struct stat about;
-    return lstat(path, &about) == 0;
 }
 
 static void begin(void)

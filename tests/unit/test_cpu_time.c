@@ -146,13 +146,3 @@ TEST(so_many_threads_are_followed_and_no_more)
         sched_yield();
     CHECK_EQUAL(newest(CPU_TIME_THREADS).at_ns, 0);
 }
-
-TEST(without_the_setting_there_is_no_thread)
-{
-    begin("off");
-    unsigned before = unit_threads(NULL);
-    cpu_time_begin();
-    CHECK_EQUAL(unit_threads(NULL), before);
-    cpu_time_end();
-    CHECK_EQUAL(newest(0).at_ns, 0);
-}

@@ -224,14 +224,6 @@ TEST(a_mig_instance_has_a_uuid_of_its_own)
 
 /* Arming */
 
-TEST(arming_calls_what_disturbs_nobody)
-{
-    begin_armed();
-    CHECK_EQUAL(cupti->registrations, 0);
-    CHECK_EQUAL(cupti->subscriptions, 0); /* released */
-    CHECK_EQUAL(cupti->enabled, 0);
-}
-
 static void refused_with(const char *why)
 {
     CHECK_EQUAL(BACKEND->arm(reason, sizeof reason), GPU_ARM_REFUSED);
@@ -330,12 +322,6 @@ TEST(cupti_13_2_is_called_beside_an_older_driver_only_if_the_user_says_so)
     refused_with("COMMPROF_CUPTI_ANY_MINOR=1");
     CHECK_EQUAL(cupti->versions_asked_for, 0);
     settings.cupti_any_minor = true;
-    CHECK_EQUAL(BACKEND->arm(reason, sizeof reason), GPU_ARMED);
-}
-
-TEST(cupti_13_2_is_used_beside_a_driver_of_its_age)
-{
-    begin_beside_13_2(13020);
     CHECK_EQUAL(BACKEND->arm(reason, sizeof reason), GPU_ARMED);
 }
 
@@ -454,22 +440,6 @@ TEST(a_name_may_end_where_memory_does)
     CHECK_TEXT(names[0], "last");
 }
 
-TEST(a_name_may_lie_in_two_pages)
-{
-    uint64_t memory[STUB_KERNEL_BYTES / 8];
-    long page = sysconf(_SC_PAGESIZE);
-    begin_tracing();
-    char *pages =
-        mmap(NULL, 2 * (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(pages != MAP_FAILED);
-    struct cupti_kernel *kernel = kernel_in((uint8_t *)memory);
-    kernel->name = strcpy(pages + page - 3, "between");
-    kernel->start = kernel->end = (uint64_t)unix_now();
-    cupti->write(memory, sizeof memory);
-    collect(false);
-    CHECK_TEXT(names[0], "between");
-}
-
 TEST(the_same_address_may_be_another_name_later)
 {
     uint64_t memory[STUB_KERNEL_BYTES / 8];
@@ -530,14 +500,6 @@ TEST(no_kernel_takes_ten_minutes)
     CHECK_EQUAL(walk.implausible, 1);
 }
 
-TEST(dropped_records_are_counted)
-{
-    begin_tracing();
-    cupti->dropped = 17;
-    CHECK_EQUAL(collect(false).dropped, 17);
-    CHECK_EQUAL(collect(false).dropped, 0);
-}
-
 /* Up to when all records have arrived */
 
 TEST(what_may_still_run_is_waited_for_half_a_second)
@@ -582,41 +544,6 @@ TEST(what_lies_in_a_buffer_that_is_not_back_is_waited_for_however_long_it_takes)
     cupti->is_unfinished = 0;
     CHECK(collect(false).complete_until_ns > after_ns);
     CHECK_EQUAL(event_count, 1);
-}
-
-TEST(a_device_that_idles_is_not_waited_for)
-{
-    begin_tracing();
-    run_kernel(0, 1000);
-    skip(100000000000);
-    int64_t now_ns = clock_monotonic_ns();
-    CHECK(collect(false).complete_until_ns >= now_ns - 500000000);
-    CHECK_EQUAL(BACKEND->uncollected_since_ns(), INT64_MAX);
-}
-
-TEST(at_the_end_of_a_window_everything_is_given_back)
-{
-    begin_tracing();
-    cupti->is_unfinished = 1;
-    run_kernel(0, 1000);
-    CHECK_EQUAL(collect(false).records, 0);
-    CHECK_EQUAL(cupti->forced_flushes, 0);
-    BACKEND->pause();
-    CHECK_EQUAL(collect(true).records, 1);
-    CHECK_EQUAL(cupti->forced_flushes, 1);
-}
-
-TEST(a_version_that_is_slowed_down_by_many_calls_is_flushed_seldom)
-{
-    begin();
-    cupti->version = 130200;
-    CHECK_EQUAL(BACKEND->arm(reason, sizeof reason), GPU_ARMED);
-    CHECK(BACKEND->resume(reason, sizeof reason));
-    collect(false);
-    collect(false);
-    CHECK_EQUAL(cupti->flushes, 1);
-    collect(true);
-    CHECK_EQUAL(cupti->flushes, 2);
 }
 
 /* Other clients */
@@ -681,17 +608,6 @@ TEST(a_client_that_detaches_cupti_detaches_us_and_we_come_back)
     CHECK(BACKEND->resume(reason, sizeof reason));
     run_kernel(0, 1000);
     CHECK_EQUAL(collect(false).records, 1);
-}
-
-TEST(callbacks_that_cupti_refuses_are_not_theirs)
-{
-    begin_tracing();
-    CHECK(cuptiActivityRegisterCallbacks(NULL, NULL) != CUPTI_SUCCESS);
-    BACKEND->pause();
-    CHECK(BACKEND->resume(reason, sizeof reason));
-    CHECK_EQUAL(cupti->registrations, 1); /* ours are there still */
-    CHECK_EQUAL(cuptiActivityEnable(CUPTI_MEMCPY), CUPTI_SUCCESS);
-    CHECK(cupti->request != NULL);
 }
 
 static uint64_t their_clock(void)
@@ -799,22 +715,6 @@ TEST(the_bound_is_more_than_what_cupti_takes_at_first)
     settings.gpu_device_buffers = 2;
     CHECK(BACKEND->resume(reason, sizeof reason));
     CHECK_EQUAL(cupti->attributes[LIMIT], 4);
-}
-
-TEST(who_wants_no_bound_gets_none)
-{
-    begin_armed();
-    settings.gpu_device_buffers = 0;
-    CHECK(BACKEND->resume(reason, sizeof reason));
-    CHECK_EQUAL(cupti->attributes[LIMIT], 250);
-}
-
-TEST(a_cupti_without_the_attribute_traces_all_the_same)
-{
-    begin_armed();
-    cupti->attribute_result = 27; /* not supported */
-    CHECK(BACKEND->resume(reason, sizeof reason));
-    CHECK_EQUAL(cupti->attributes[LIMIT], 250);
 }
 
 TEST(between_windows_nothing_is_enabled_subscribed_or_set)

@@ -30,44 +30,6 @@ static void take(uint8_t *buffer, size_t valid_bytes)
     taken_bytes += valid_bytes;
 }
 
-TEST(a_completed_buffer_comes_once_and_is_free_again)
-{
-    CHECK(buffers_begin(false));
-    uint8_t *buffer = request();
-    buffer[0] = 'x';
-    complete(buffer, 1000);
-    CHECK_EQUAL(buffers_collect(take), 1);
-    CHECK(last_taken == buffer);
-    CHECK_EQUAL(taken_bytes, 1000);
-    CHECK_EQUAL(buffers_collect(take), 0);
-    CHECK(request() == buffer);
-}
-
-static unsigned taken_at_their_place;
-
-/* The lowest come first. */
-static void take_number(uint8_t *buffer, size_t valid_bytes)
-{
-    CHECK_EQUAL(valid_bytes, sizeof(uint32_t));
-    taken_at_their_place += *(uint32_t *)buffer == taken_at_their_place;
-}
-
-TEST(each_of_them_is_lent_once_and_comes_back)
-{
-    uint8_t *all[BUFFER_COUNT];
-    CHECK(buffers_begin(false));
-    for (uint32_t i = 0; i < BUFFER_COUNT; i++) {
-        all[i] = request();
-        *(uint32_t *)all[i] = i;
-    }
-    for (uint32_t i = BUFFER_COUNT; i-- > 0;)
-        complete(all[i], sizeof i);
-    CHECK_EQUAL(buffers_collect(take_number), BUFFER_COUNT);
-    CHECK_EQUAL(taken_at_their_place, BUFFER_COUNT);
-    CHECK_EQUAL(buffers_lent_since_ns(), INT64_MAX);
-    CHECK(request() == all[0]);
-}
-
 TEST(when_all_are_lent_everyone_gets_the_sink_and_what_it_swallows_is_counted)
 {
     CHECK(buffers_begin(false));
@@ -130,19 +92,6 @@ TEST(a_buffer_that_was_not_lent_cannot_come_back)
     CHECK_EQUAL(taken_bytes, 100);
 }
 
-/* CUPTI's own samples and XLA free whatever their callback gets. */
-TEST(a_client_whose_callback_gets_a_buffer_may_free_it)
-{
-    CHECK(buffers_begin(false));
-    uint8_t *taken = request();
-    free(taken);
-    buffers_abandon();
-    uint8_t *other = request();
-    CHECK(other != taken);
-    complete(other, 8);
-    CHECK_EQUAL(buffers_collect(take), 1);
-}
-
 TEST(more_bytes_than_a_buffer_has_are_not_believed)
 {
     CHECK(buffers_begin(false));
@@ -167,18 +116,6 @@ TEST(the_earliest_that_is_not_back_is_known)
     complete(second, 8);
     CHECK_EQUAL(buffers_collect(take), 1);
     CHECK_EQUAL(buffers_lent_since_ns(), INT64_MAX);
-}
-
-TEST(nobody_waits_for_an_abandoned_buffer_but_it_may_come)
-{
-    CHECK(buffers_begin(false));
-    uint8_t *buffer = request();
-    buffers_abandon();
-    CHECK_EQUAL(buffers_lent_since_ns(), INT64_MAX);
-    complete(buffer, 8);
-    CHECK_EQUAL(buffers_collect(take), 1);
-    CHECK(request() == buffer);
-    CHECK(buffers_lent_since_ns() != INT64_MAX);
 }
 
 TEST(records_that_nobody_has_read_are_estimated)

@@ -59,17 +59,6 @@ TEST(timestamps_keep_their_distance_to_the_pairs)
     CHECK(cupti_clock_error_ns() < READING_NS);
 }
 
-TEST(between_two_pairs_too)
-{
-    cupti_clock_begin(their_clock);
-    cupti_clock_pair();
-    int64_t middle_ns = clock_monotonic_ns();
-    let_pass(5000000);
-    cupti_clock_pair();
-    check_near(cupti_clock_ns(theirs_at(middle_ns)), middle_ns, READING_NS);
-    CHECK(cupti_clock_error_ns() < READING_NS);
-}
-
 TEST(after_a_clock_step_timestamps_use_the_nearer_pair_and_the_error_is_the_step)
 {
     cupti_clock_begin(their_clock);
@@ -85,20 +74,6 @@ TEST(after_a_clock_step_timestamps_use_the_nearer_pair_and_the_error_is_the_step
     check_near(cupti_clock_ns(theirs_at(after_ns)), after_ns, READING_NS);
     uint32_t error_ns = cupti_clock_error_ns();
     CHECK(error_ns >= STEP_NS - READING_NS && error_ns < STEP_NS + READING_NS);
-}
-
-TEST(a_clock_that_was_set_back_is_seen_too)
-{
-    cupti_clock_begin(their_clock);
-    cupti_clock_pair();
-    let_pass(5000000);
-    ahead -= STEP_NS;
-    cupti_clock_pair();
-    int64_t after_ns = clock_monotonic_ns();
-    check_near(cupti_clock_ns(theirs_at(after_ns)), after_ns, READING_NS);
-    let_pass(5000000);
-    cupti_clock_pair();
-    CHECK(cupti_clock_error_ns() < READING_NS); /* later times are accurate again */
 }
 
 TEST(another_clients_clock_may_count_in_any_unit)

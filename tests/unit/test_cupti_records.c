@@ -143,12 +143,3 @@ TEST(a_memset_has_bytes_and_no_direction)
     CHECK_EQUAL(event.stream, 9);
     CHECK_EQUAL(event.copy, LEDGER_COPY_NONE);
 }
-
-TEST(other_kinds_are_none_of_ours)
-{
-    struct gpu_event event;
-    struct cupti_kernel record = {.kind = 5};
-    CHECK(!records_read(&record, CUDA_11, &event));
-    record.kind = 0;
-    CHECK(!records_read(&record, CUDA_11, &event));
-}

@@ -48,26 +48,6 @@ TEST(a_file_is_read_at_any_address)
     }
 }
 
-/* Old linkers align tables of 8-byte fields to 4 bytes; other tools align them to nothing. */
-TEST(tables_may_be_at_any_offset)
-{
-    struct elf_file file = self_read();
-    for (size_t bytes = 0; bytes < 8; bytes++) {
-        ElfW(Ehdr) header;
-        memcpy(&header, file.data, sizeof header);
-        unsigned char *data = calloc(1, 2 * file.bytes + SLACK);
-        memcpy(data, file.data, file.bytes);
-        size_t parts_at = file.bytes + bytes,
-               sections_at = parts_at + (size_t)header.e_phnum * sizeof(ElfW(Phdr)) + 1;
-        memcpy(data + parts_at, file.data + header.e_phoff, header.e_phnum * sizeof(ElfW(Phdr)));
-        memcpy(data + sections_at, file.data + header.e_shoff, header.e_shnum * sizeof(ElfW(Shdr)));
-        header.e_phoff = parts_at, header.e_shoff = sections_at;
-        memcpy(data, &header, sizeof header);
-        struct elf_file moved = {data, 2 * file.bytes + SLACK};
-        answers_check(&moved);
-    }
-}
-
 static void ask_everything(const struct elf_file *file)
 {
     if (!elf_is_elf(file))
@@ -117,15 +97,6 @@ static struct elf_file small_file(void)
     memcpy(data + dynamic_at, &soname, sizeof soname);
     memcpy(data + calls_at, &call, sizeof call);
     return (struct elf_file){data, calls_at + sizeof call};
-}
-
-TEST(a_small_file_says_what_it_needs)
-{
-    struct elf_file file = small_file();
-    CHECK_TEXT(elf_interpreter(&file), "ld.so");
-    CHECK_TEXT(elf_soname(&file), "libx.so");
-    CHECK(elf_asks_for(&file, "fork") && elf_defines(&file, "main", ELF_DYNAMIC) &&
-          elf_binds_by_name(&file, "fork"));
 }
 
 TEST(a_file_that_ends_anywhere_is_read_no_further)

@@ -92,19 +92,6 @@ TEST(a_call_has_a_sample_for_each_partner_with_the_number_of_their_epoch)
     CHECK_TEXT(partners(CALL_Win_complete), "7.1/2 2.1/2 2.2/1");
 }
 
-TEST(accesses_and_exposures_are_counted_apart)
-{
-    begin();
-    mpi_handle one = group_of((int[]){2}, 1);
-    start(one);
-    call_on_window(CALL_Win_post, EPOCHS_EXPOSURE, one);
-    call_on_window(CALL_Win_post, EPOCHS_EXPOSURE, one);
-    call_on_window(CALL_Win_wait, EPOCHS_EXPOSURE, 0);
-    CHECK_TEXT(partners(CALL_Win_post), "2.1/1 2.2/1");
-    CHECK_TEXT(partners(CALL_Win_wait), "2.2/1");
-    CHECK_TEXT(partners(CALL_Win_start), "2.1/1");
-}
-
 /* A job may free a group after each epoch, and get its handle again for other ranks. */
 TEST(a_group_is_known_by_its_members_whatever_its_handle)
 {
@@ -188,14 +175,4 @@ TEST(every_partner_has_its_own_count)
         used += (size_t)snprintf(expected + used, sizeof expected - used, "%s%d.4/1",
                                  used ? " " : "", i);
     CHECK_TEXT(partners(CALL_Win_start), expected);
-}
-
-TEST(the_counts_go_with_the_window)
-{
-    begin();
-    mpi_handle key = communicators_key_of_window(WINDOW), one = group_of((int[]){2}, 1);
-    start(one);
-    communicators_detached(key, communicators_detach(key), true);
-    communicators_attach(key, mpi_abi.comm_world);
-    CHECK(communicators_under(key)->epochs[EPOCHS_ACCESS] == NULL);
 }

@@ -1,36 +1,11 @@
 #include "base/filesystems.h"
 
-#include "unit.h"
+#include "files.h"
 
 #include <fcntl.h>
 #include <limits.h>
-#include <sched.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/statfs.h>
-
-/* Private mounts, which end with this process. */
-static void mount_here(const char *path, const char *type, const char *options)
-{
-    static bool alone;
-    alone = alone || unshare(CLONE_NEWNS) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0;
-    mkdir(path, 0700);
-    if (!alone || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-        mount(type, path, type, 0, options) != 0)
-        unit_skip("cannot mount this here: needs root or user namespaces");
-}
-
-TEST(memory_is_safe_and_an_overlay_too)
-{
-    mount_here("memory", "tmpfs", "size=1m");
-    CHECK(filesystems_are_safe("memory"));
-    mkdir("memory/lower", 0700);
-    mkdir("memory/upper", 0700);
-    mkdir("memory/work", 0700);
-    mount_here("layers", "overlay",
-               "lowerdir=memory/lower,upperdir=memory/upper,workdir=memory/work");
-    CHECK(filesystems_are_safe("layers"));
-}
 
 TEST(what_is_not_known_to_be_safe_is_not)
 {
@@ -49,23 +24,6 @@ static int reserve(const char *path, size_t from, size_t bytes)
     return error;
 }
 
-static size_t free_blocks(const char *path)
-{
-    struct statfs system;
-    CHECK(statfs(path, &system) == 0);
-    return system.f_bfree;
-}
-
-TEST(room_is_reserved)
-{
-    mount_here("memory", "tmpfs", "size=1m");
-    size_t before = free_blocks("memory");
-    CHECK_EQUAL(reserve("memory/file", 0, 16 * 4096), 0);
-    CHECK_EQUAL(before - free_blocks("memory"), 16);
-    CHECK_EQUAL(reserve("memory/file", 16 * 4096, 20 * 4096), 0);
-    CHECK_EQUAL(before - free_blocks("memory"), 20);
-}
-
 /* 1 MB: 256 pages, 64 of which must remain free. */
 TEST(the_last_quarter_of_a_file_system_in_memory_is_for_others)
 {
@@ -73,12 +31,6 @@ TEST(the_last_quarter_of_a_file_system_in_memory_is_for_others)
     CHECK_EQUAL(reserve("memory/file", 0, 193 * 4096), ENOSPC);
     CHECK_EQUAL(reserve("memory/file", 0, 192 * 4096), 0);
     CHECK_EQUAL(reserve("memory/another", 0, 4096), ENOSPC);
-}
-
-TEST(a_tmpfs_without_a_limit_has_no_reserve)
-{
-    mount_here("memory", "tmpfs", "size=0");
-    CHECK_EQUAL(reserve("memory/file", 0, 1 << 20), 0);
 }
 
 TEST(where_nothing_can_be_reserved_nothing_is_promised)
@@ -135,14 +87,6 @@ TEST(what_stands_in_its_place_is_not_used)
         unit_skip("needs root");
     CHECK_EQUAL(open_private("."), FILESYSTEMS_SQUATTED);
     CHECK(strstr(filesystems_in_the_way(), " is in the way: a folder of user 65534, mode 700"));
-}
-
-TEST(a_place_that_is_missing_or_too_long_is_said)
-{
-    static char path[PATH_MAX - 4];
-    memset(path, 'x', sizeof path - 1);
-    CHECK_EQUAL(open_private("missing"), ENOENT);
-    CHECK_EQUAL(open_private(path), ENAMETOOLONG);
 }
 
 /* Folders in a folder where anybody may create files */
@@ -208,14 +152,6 @@ TEST(a_link_of_one_s_own_is_followed)
     CHECK_EQUAL(filesystems_make_folders("shared/ours/a/run"), 0);
     CHECK_EQUAL(filesystems_make_folders("absolute/b/run/"), 0);
     CHECK(rmdir("target/a/run") == 0 && rmdir("target/b/run") == 0);
-}
-
-TEST(folders_of_somebody_else_on_the_way_are_used)
-{
-    CHECK(mkdir("shared", 0700) == 0 && chmod("shared", 01777) == 0 &&
-          mkdir("shared/project", 0777) == 0);
-    give_away("shared/project");
-    CHECK_EQUAL(filesystems_make_folders("shared/project/run"), 0);
 }
 
 TEST(a_file_takes_no_name_that_is_taken)

@@ -324,19 +324,6 @@ TEST(graphs_without_records_are_counted)
                 3 * (int)(fake.collections + fake.last_collections));
 }
 
-TEST(graphs_that_leave_records_are_not_doubted)
-{
-    fake.presence = GPU_IN_USE;
-    fake.graph_launches = 1;
-    fake.is_graph = true;
-    begin("auto", "0", "0");
-    set_event_at(clock_monotonic_ns());
-    gpu_begin(hear);
-    wait_for(LEDGER_GPU_TRACING);
-    gpu_end();
-    CHECK_TEXT(fact("gpu.unseen_graph_launches"), "");
-}
-
 static const struct ledger_device *device(void)
 {
     const struct ledger_header *header = the_ledger.header;
@@ -436,21 +423,6 @@ TEST(a_window_begins_with_the_first_activity_that_is_seen)
     gpu_end();
     CHECK_EQUAL(window(0)->begin_ns, in_it_ns);
     CHECK(the_ledger.header->gpu_records > 0);
-}
-
-TEST(a_record_from_before_a_window_does_not_begin_it)
-{
-    begin_in_use();
-    set_event_at(clock_monotonic_ns() - 1000000000);
-    gpu_begin(hear);
-    wait_until_more(&fake.collections);
-    wait_until_more(&fake.collections);
-    int64_t in_it_ns = clock_monotonic_ns() + 50000000;
-    set_event_at(in_it_ns);
-    while (clock_monotonic_ns() < in_it_ns)
-        sched_yield();
-    gpu_end();
-    CHECK(window(0)->begin_ns >= in_it_ns && window(0)->begin_ns < window(0)->end_ns);
 }
 
 TEST(a_window_does_not_begin_after_its_end)
@@ -726,17 +698,6 @@ TEST(when_gpu_yield_returns_no_call_of_ours_is_under_way)
     CHECK_EQUAL(fake.resumes, 2);
     CHECK(window(1)->begin_ns >= ended_ns);
     gpu_end();
-}
-
-TEST(who_traces_already_keeps_us_out)
-{
-    begin_in_use();
-    gpu_yield("PyTorch's profiler");
-    gpu_begin(hear);
-    while (!__atomic_load_n(&fake.arms, __ATOMIC_ACQUIRE))
-        sched_yield();
-    gpu_end();
-    CHECK_EQUAL(fake.resumes, 0);
 }
 
 TEST(an_interface_that_hangs_does_not_hang_the_job)

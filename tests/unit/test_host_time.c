@@ -82,16 +82,6 @@ TEST(calls_are_handed_over_once)
     CHECK_EQUAL(taken, 0);
 }
 
-TEST(no_ring_is_allocated_if_host_time_is_not_needed)
-{
-    begin();
-    host_time_wanted = false;
-    called(CALL_Send);
-    CHECK(this_thread->host_time.ring == NULL);
-    CHECK_EQUAL(collected(), 0);
-    CHECK_EQUAL(taken, 0);
-}
-
 /* In a frame of its own. */
 static __attribute__((noinline)) void call_inside(void)
 {
@@ -113,20 +103,6 @@ TEST(a_call_inside_another_is_part_of_it)
     CHECK_EQUAL(taken, 1);
     CHECK_EQUAL(first_start, call.start);
     CHECK_EQUAL(last_end, call.end);
-}
-
-TEST(a_poll_that_finds_nothing_is_no_time_in_mpi)
-{
-    begin();
-    struct call call UNTIL_RETURN;
-    call_begin(&call, CALL_Test, SITE_JOB);
-    while (clock_ticks() <= call.start) {
-    }
-    call_stop(&call, MPI_SUCCESS);
-    call_leave(&call, false);
-    CHECK_EQUAL(collected(), 0);
-    CHECK_EQUAL(taken, 0);
-    CHECK_EQUAL(this_thread->cells.record->doing & LEDGER_DOING_INSIDE, 0);
 }
 
 TEST(calls_of_nccl_are_no_time_in_mpi)
@@ -162,20 +138,6 @@ TEST(a_call_under_way_is_handed_over_piece_by_piece)
     CHECK_EQUAL(taken_ticks, call.end - call.start);
     CHECK_EQUAL(collected(), 0);
     CHECK_EQUAL(taken, 0);
-    CHECK_EQUAL(lost, 0);
-}
-
-TEST(calls_before_one_under_way_are_handed_over_too)
-{
-    begin();
-    struct call first = called(CALL_Send), second = called(CALL_Send), last;
-    call_begin(&last, CALL_Recv, SITE_JOB);
-    while (clock_ticks() <= last.start) {
-    }
-    uint64_t lost = 0, until = host_time_collect(take, &lost);
-    CHECK_EQUAL(taken, 3);
-    CHECK_EQUAL(taken_ticks,
-                first.end - first.start + second.end - second.start + until - last.start);
     CHECK_EQUAL(lost, 0);
 }
 

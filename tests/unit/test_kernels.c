@@ -65,37 +65,6 @@ TEST(a_buffer_that_is_used_again_is_another_name)
     CHECK_TEXT(name_of(2), "other");
 }
 
-TEST(names_of_all_lengths_are_distinguished)
-{
-    begin();
-    char name[64] = "";
-    for (unsigned bytes = 0; bytes < sizeof name - 1; bytes++) {
-        CHECK_EQUAL(kernels_find(name).number, bytes + 1);
-        name[bytes] = 'x';
-    }
-    CHECK_TEXT(name_of(1), "");
-    CHECK_TEXT(name_of(10), "xxxxxxxxx");
-}
-
-TEST(a_name_that_cannot_be_read_is_a_kernel_too)
-{
-    begin();
-    CHECK_TEXT(name_of(kernels_find(NULL).number), "unnamed kernel");
-}
-
-TEST(a_very_long_name_is_cut)
-{
-    begin();
-    static char name[KERNELS_LONGEST_NAME + 100];
-    memset(name, 'k', sizeof name - 1);
-    CHECK_EQUAL(kernels_find(name).number, 1);
-    name[KERNELS_LONGEST_NAME + 5] = 'x';
-    CHECK_EQUAL(kernels_find(name).number, 1);
-    CHECK_EQUAL(entry_of(1)->name_bytes, KERNELS_LONGEST_NAME);
-    name[KERNELS_LONGEST_NAME - 1] = 'x';
-    CHECK_EQUAL(kernels_find(name).number, 2);
-}
-
 TEST(kernels_beyond_the_most_are_others)
 {
     begin();
@@ -109,45 +78,6 @@ TEST(kernels_beyond_the_most_are_others)
     CHECK_EQUAL(kernels_find("kernel_17").number, 18);
     CHECK_TEXT(name_of(KERNELS_MOST), "kernel_3999");
     CHECK_TEXT(name_of(LEDGER_KERNEL_OTHER), "other kernels");
-}
-
-TEST(names_take_a_bounded_part_of_the_ledger)
-{
-    begin();
-    static char name[KERNELS_LONGEST_NAME + 1];
-    memset(name, 'k', sizeof name - 1);
-    for (int i = 0; i < KERNELS_MOST; i++) {
-        memcpy(name, &i, 2);
-        name[0] |= 0x40, name[1] |= 0x40;
-        kernels_find(name);
-    }
-    name[0] = '!';
-    CHECK_EQUAL(kernels_find(name).number, LEDGER_KERNEL_OTHER);
-    CHECK_EQUAL(the_ledger.header->chunk_count, KERNELS_MOST_CHUNKS);
-}
-
-TEST(a_full_ledger_has_other_kernels)
-{
-    begin_with(1);
-    while (ledger_chunk(LEDGER_FACTS, 1, 0)) {
-    }
-    CHECK_EQUAL(kernels_find("gemm").number, LEDGER_KERNEL_OTHER);
-    CHECK_EQUAL(kernels_find("gemm").is_communication, false);
-    CHECK(kernels_find("ncclDevKernel_Generic").is_communication);
-}
-
-TEST(the_name_of_a_communication_kernel_is_at_hand)
-{
-    begin();
-    char name[] = "_Z22ncclDevKernel_SendRecv24ncclDevKernelArgsStorageILm4096EE";
-    struct kernel kernel = kernels_find(name);
-    kernels_find("gemm");
-    CHECK(kernel.is_communication);
-    CHECK_EQUAL(entry_of(kernel.number)->is_communication, 1);
-    CHECK_TEXT(kernels_communication(kernel.number),
-               "_Z22ncclDevKernel_SendRecv24ncclDevKernelArgsStorageILm4096EE");
-    CHECK(kernels_communication(2) == NULL);
-    CHECK(kernels_communication(LEDGER_KERNEL_OTHER) == NULL);
 }
 
 /* The mangled names are written by hand from the libraries' sources. */
@@ -184,49 +114,10 @@ static const char *const COMMUNICATION[] = {
     "_Z21kuserbuffers_pushsendPiS_P4int4S1_i",
 };
 
-static const char *const COMPUTING[] = {
-    "",
-    "_Z",
-    "_ZN",
-    "_ZNSt6vectorE",
-    "_Z999ncclDevKernel",
-    "_Z99999999999999999999999999ncclDevKernel",
-    "_Z0ncclDevKernel",
-    "prenccl_init",
-    "_Z12prenccl_initPf",
-    "nccl_verify",
-    "my_ncclDevKernel_copy",
-    "_Z21my_ncclDevKernel_copyPf",
-    "_Z4gemmI22ncclDevKernel_SendRecvEvv", /* it is a parameter */
-    "_ZN7deep_ep6layout19get_dispatch_layoutILi256ELi4ELi2EEEvv",
-    "ampere_sgemm_128x64_tn",
-    ("_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEESt5arrayIPcLm1EEEEviT0_"
-     "T1_"),
-    "_ZN7cutlass6KernelI40cutlass_80_tensorop_s1688gemm_128x128_nnEEvNT_6ParamsE",
-    "triton_red_fused_all_reduce_0",
-    "copy_on_stream_kernel",
-    "reduce_kernel",
-};
-
 TEST(kernels_that_communicate_are_known_by_name)
 {
     for (size_t i = 0; i < sizeof COMMUNICATION / sizeof *COMMUNICATION; i++) {
         unit_context = COMMUNICATION[i];
         CHECK(communication_has_kernel(COMMUNICATION[i]));
     }
-}
-
-TEST(other_kernels_compute)
-{
-    for (size_t i = 0; i < sizeof COMPUTING / sizeof *COMPUTING; i++) {
-        unit_context = COMPUTING[i];
-        CHECK(!communication_has_kernel(COMPUTING[i]));
-    }
-}
-
-TEST(a_long_namespace_does_no_harm)
-{
-    static char name[5000] = "_ZN3000";
-    memset(name + 7, 'n', sizeof name - 8);
-    CHECK(!communication_has_kernel(name));
 }

@@ -1,12 +1,10 @@
 #include "ledger/ledger.h"
 
 #include "base/say.h"
-#include "unit.h"
+#include "files.h"
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 
 enum { CHUNKS_8 = LEDGER_HEADER_BYTES + 8 * LEDGER_CHUNK_BYTES };
@@ -16,20 +14,6 @@ static off_t size_of(const char *path)
     struct stat about;
     CHECK(stat(path, &about) == 0);
     return about.st_size;
-}
-
-static bool exists(const char *path)
-{
-    struct stat about;
-    return stat(path, &about) == 0;
-}
-
-static void write_file(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "w");
-    CHECK(file != NULL);
-    CHECK(fputs(text, file) >= 0);
-    fclose(file);
 }
 
 static uint32_t chunks_until_full(void)
@@ -61,18 +45,10 @@ TEST(a_new_ledger_describes_itself)
 
 TEST(a_file_that_exists_is_refused_and_left_alone)
 {
-    char text[16] = "";
     write_file("ledger", "precious");
     CHECK_EQUAL(ledger_open("ledger", 1 << 20), EEXIST);
     CHECK(the_ledger.header == NULL);
-    FILE *file = fopen("ledger", "r");
-    CHECK_TEXT(fgets(text, sizeof text, file), "precious");
-}
-
-TEST(a_folder_that_does_not_exist_is_said_by_errno)
-{
-    CHECK_EQUAL(ledger_open("no/where/ledger", 1 << 20), ENOENT);
-    CHECK(the_ledger.header == NULL);
+    CHECK_TEXT(content_of("ledger"), "precious");
 }
 
 TEST(the_file_grows_to_its_limit_and_not_beyond)
@@ -83,20 +59,6 @@ TEST(the_file_grows_to_its_limit_and_not_beyond)
     CHECK_EQUAL(chunks_until_full(), 40);
     CHECK_EQUAL(size_of("ledger"), LEDGER_HEADER_BYTES + 40 * LEDGER_CHUNK_BYTES);
     CHECK_EQUAL(the_ledger.header->chunk_count, 40);
-}
-
-TEST(a_limit_that_is_too_small_still_gives_eight_chunks)
-{
-    ledger_open("ledger", 1);
-    CHECK_EQUAL(chunks_until_full(), 8);
-    CHECK_EQUAL(size_of("ledger"), CHUNKS_8);
-}
-
-TEST(the_file_is_no_larger_than_it_may_be)
-{
-    ledger_open("ledger", 1 << 20);
-    CHECK_EQUAL(chunks_until_full(), 15);
-    CHECK(size_of("ledger") <= 1 << 20);
 }
 
 /* Memory behind the end of a file is a bus error. */
@@ -118,65 +80,9 @@ TEST(a_job_may_have_closed_its_standard_input)
     CHECK(chunks_until_full() > 400);
 }
 
-TEST(no_file_is_larger_than_readers_look_at)
-{
-    ledger_open("ledger", (size_t)64 << 30);
-    CHECK_EQUAL(the_ledger.limit_bytes,
-                LEDGER_HEADER_BYTES + (size_t)LEDGER_MOST_CHUNKS * LEDGER_CHUNK_BYTES);
-}
-
-TEST(what_is_written_is_in_the_file)
-{
-    ledger_open("ledger", 1 << 20);
-    struct ledger_thread entry = {.thread = 7, .tid = 4711};
-    CHECK(ledger_append(LEDGER_THREADS, &entry, sizeof entry) != NULL);
-    int file = open("ledger", O_RDONLY);
-    struct ledger_thread found = {0};
-    CHECK_EQUAL(pread(file, &found, sizeof found, LEDGER_HEADER_BYTES + LEDGER_CHUNK_HEADER_BYTES),
-                sizeof found);
-    CHECK_EQUAL(found.tid, 4711);
-}
-
-TEST(entries_of_a_kind_fill_a_chunk_before_they_take_another)
-{
-    ledger_open("ledger", 1 << 20);
-    uint32_t capacity = ledger_chunk_capacity(sizeof(struct ledger_call));
-    struct ledger_call call = {.name = "MPI_Send"};
-    struct ledger_thread thread = {.tid = 1};
-    ledger_append(LEDGER_CALLS, &call, sizeof call);
-    ledger_append(LEDGER_THREADS, &thread, sizeof thread);
-    for (call.call = 1; call.call < capacity; call.call++)
-        ledger_append(LEDGER_CALLS, &call, sizeof call);
-    CHECK_EQUAL(the_ledger.header->chunk_count, 2);
-    ledger_append(LEDGER_CALLS, &call, sizeof call);
-    CHECK_EQUAL(the_ledger.header->chunk_count, 3);
-    CHECK_EQUAL(ledger_chunk_at(the_ledger.header, 0)->used, capacity);
-    CHECK_EQUAL(ledger_chunk_at(the_ledger.header, 2)->used, 1);
-}
-
-TEST(a_full_ledger_takes_no_entry)
-{
-    ledger_open("ledger", 1);
-    chunks_until_full();
-    struct ledger_thread entry = {.tid = 1};
-    CHECK(ledger_append(LEDGER_THREADS, &entry, sizeof entry) == NULL);
-    ledger_fact("key", "value");
-    CHECK_EQUAL(the_ledger.header->chunk_count, 8);
-}
-
 static const struct ledger_fact *first_fact(void)
 {
     return ledger_entry(ledger_chunk_at(the_ledger.header, 0), 0);
-}
-
-TEST(a_fact_is_key_and_value)
-{
-    ledger_open("ledger", 1 << 20);
-    ledger_fact("host", "node-17");
-    CHECK_EQUAL(first_fact()->key_bytes, 4);
-    CHECK_EQUAL(first_fact()->value_bytes, 7);
-    CHECK(memcmp(first_fact() + 1, "hostnode-17", 11) == 0);
-    CHECK_EQUAL(ledger_chunk_at(the_ledger.header, 0)->used, 24);
 }
 
 TEST(a_value_longer_than_a_chunk_is_cut)
@@ -214,31 +120,6 @@ TEST(facts_fill_a_chunk_to_its_last_byte)
     fact_of(16);
     CHECK_EQUAL(the_ledger.header->chunk_count, 2);
     CHECK_EQUAL(ledger_chunk_at(the_ledger.header, 1)->used, 16);
-}
-
-TEST(a_fact_that_is_8_bytes_too_long_for_a_chunk_begins_the_next_one)
-{
-    enum { CAPACITY = LEDGER_CHUNK_BYTES - LEDGER_CHUNK_HEADER_BYTES, MOST = 4096 };
-    ledger_open("ledger", 1 << 20);
-    size_t left = CAPACITY;
-    for (; left > MOST; left -= MOST)
-        fact_of(MOST);
-    fact_of(left + 8);
-    CHECK_EQUAL(the_ledger.header->chunk_count, 2);
-    CHECK_EQUAL(ledger_chunk_at(the_ledger.header, 0)->used, CAPACITY - left);
-}
-
-TEST(the_longest_key_and_value_fill_a_chunk)
-{
-    static char key[300], value[LEDGER_CHUNK_BYTES];
-    memset(key, 'k', sizeof key - 1);
-    memset(value, 'v', sizeof value - 1);
-    ledger_open("ledger", 1 << 20);
-    ledger_fact(key, value);
-    CHECK_EQUAL(first_fact()->key_bytes, 256);
-    CHECK_EQUAL(ledger_chunk_at(the_ledger.header, 0)->used,
-                LEDGER_CHUNK_BYTES - LEDGER_CHUNK_HEADER_BYTES - 8);
-    CHECK_EQUAL(the_ledger.header->chunk_count, 1);
 }
 
 /* Threads */
@@ -280,51 +161,7 @@ TEST(the_chunks_of_two_threads_do_not_overlap)
 
 enum { APPENDED = 2500 };
 
-static void *append_entries(void *number)
-{
-    for (uint32_t i = 0; i < APPENDED; i++) {
-        struct ledger_thread entry = {.thread = (uint32_t)(uintptr_t)number * APPENDED + i};
-        ledger_append(LEDGER_THREADS, &entry, sizeof entry);
-        ledger_count(&the_ledger.header->dropped_calls);
-    }
-    return NULL;
-}
-
-TEST(entries_that_threads_append_are_all_there_once)
-{
-    static bool seen[THREADS * APPENDED];
-    uint32_t found = 0;
-    ledger_open("ledger", 4 << 20);
-    together(append_entries);
-    for (uint32_t i = 0; i < the_ledger.header->chunk_count; i++)
-        for (uint32_t k = 0; k < ledger_chunk_at(the_ledger.header, i)->used; k++, found++) {
-            struct ledger_thread *entry = ledger_entry(ledger_chunk_at(the_ledger.header, i), k);
-            CHECK(!seen[entry->thread]);
-            seen[entry->thread] = true;
-        }
-    CHECK_EQUAL(found, THREADS * APPENDED);
-    CHECK_EQUAL(the_ledger.header->dropped_calls, THREADS * APPENDED);
-}
-
-static void mount_disk(const char *path, const char *size)
-{
-    char options[64];
-    snprintf(options, sizeof options, "size=%s", size);
-    mkdir(path, 0700);
-    bool alone = unshare(CLONE_NEWNS) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0;
-    if (!alone || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-        mount("tmpfs", path, "tmpfs", 0, options) != 0)
-        unit_skip("cannot mount a small tmpfs here: needs root or user namespaces");
-}
-
 /* Ends */
-
-TEST(the_ledger_can_be_removed)
-{
-    ledger_open("ledger", 1 << 20);
-    ledger_remove();
-    CHECK(!exists("ledger"));
-}
 
 TEST(a_file_that_took_the_ledgers_place_is_not_removed)
 {
@@ -332,8 +169,8 @@ TEST(a_file_that_took_the_ledgers_place_is_not_removed)
     rename("ledger", "moved-aside");
     write_file("ledger", "a newer run's");
     ledger_remove();
-    CHECK(exists("ledger"));
-    CHECK(exists("moved-aside"));
+    CHECK(is_there("ledger"));
+    CHECK(is_there("moved-aside"));
 }
 
 TEST(a_ledger_that_was_moved_grows_and_the_file_that_took_its_place_does_not)
@@ -370,12 +207,6 @@ static void check_place(enum ledger_place place, const char *path, const char *w
     CHECK_TEXT(said, expected);
 }
 
-TEST(a_ledger_is_found_where_it_was_opened)
-{
-    open_in_folder();
-    check_place(LEDGER_THERE, absolute("folder/ledger"), "stays and can be read as well");
-}
-
 TEST(a_ledger_is_found_in_a_folder_that_was_renamed)
 {
     open_in_folder();
@@ -403,35 +234,14 @@ TEST(a_ledger_that_a_process_may_no_longer_see_stays)
     check_place(LEDGER_HIDDEN, path, "stays and can be read as well, though not by this process");
 }
 
-TEST(whether_a_ledger_is_there_is_not_said_where_nothing_tells)
-{
-    open_in_folder();
-    const char *path = strdup(absolute("folder/ledger"));
-    CHECK(mkdir("root", 0700) == 0);
-    if (chroot("root") != 0)
-        unit_skip("needs root");
-    check_place(LEDGER_UNKNOWN, path,
-                "cannot be seen from this process; it can be read as well if it is still there");
-}
-
 TEST(a_ledger_on_a_disk_that_was_unmounted_is_not_said_to_be_there)
 {
-    mount_disk("disk", "4m");
+    mount_here("disk", "tmpfs", "size=4m");
     const char *path = strdup(absolute("disk/ledger"));
     CHECK_EQUAL(ledger_open(path, 1), 0);
     CHECK_EQUAL(umount2("disk", MNT_DETACH), 0);
     check_place(LEDGER_UNKNOWN, path,
                 "cannot be seen from this process; it can be read as well if it is still there");
-}
-
-TEST(the_memory_of_a_removed_ledger_can_still_be_written)
-{
-    ledger_open("ledger", 1 << 20);
-    struct ledger_thread entry = {.thread = 1};
-    struct ledger_thread *place = ledger_append(LEDGER_THREADS, &entry, sizeof entry);
-    ledger_remove();
-    place->tid = 5;
-    CHECK_EQUAL(place->tid, 5);
 }
 
 static int lowest_free_descriptor(void)
@@ -468,13 +278,6 @@ TEST(a_thread_that_is_cancelled_keeps_no_lock)
     CHECK(ledger_chunk(LEDGER_FACTS, 1, 0) == NULL);
 }
 
-TEST(a_path_that_does_not_fit_is_said)
-{
-    static char path[2 * PATH_MAX];
-    memset(path, 'x', sizeof path - 1);
-    CHECK_EQUAL(ledger_open(path, 1 << 20), ENAMETOOLONG);
-}
-
 /* Full disks: a private file system in a mount namespace that ends with this process. */
 
 static void touch_every_byte(uint32_t chunks)
@@ -486,9 +289,9 @@ static void touch_every_byte(uint32_t chunks)
 
 TEST(a_disk_that_is_full_at_the_start_is_said_and_left_clean)
 {
-    mount_disk("disk", "64k");
+    mount_here("disk", "tmpfs", "size=64k");
     CHECK_EQUAL(ledger_open("disk/ledger", 64 << 20), ENOSPC);
-    CHECK(!exists("disk/ledger"));
+    CHECK(!is_there("disk/ledger"));
     CHECK(the_ledger.header == NULL);
 }
 
@@ -512,7 +315,7 @@ TEST(a_limit_below_the_smallest_ledger_is_said_without_a_signal)
 {
     limit_file_size(4096);
     CHECK_EQUAL(ledger_open("ledger", 64 << 20), EFBIG);
-    CHECK(!exists("ledger"));
+    CHECK(!is_there("ledger"));
 }
 
 static char said[PATH_MAX + 512];
@@ -526,7 +329,7 @@ static void hear(const char *line)
 
 TEST(a_disk_that_fills_ends_the_growth_without_a_signal_and_that_is_said_once)
 {
-    mount_disk("disk", "1m");
+    mount_here("disk", "tmpfs", "size=1m");
     CHECK_EQUAL(ledger_open("disk/ledger", 64 << 20), 0);
     the_ledger.complain = hear;
     uint32_t chunks = chunks_until_full();
@@ -536,14 +339,6 @@ TEST(a_disk_that_fills_ends_the_growth_without_a_signal_and_that_is_said_once)
     CHECK_TEXT(said, "cannot grow disk/ledger beyond 516 kB: No space left on device; the rarest "
                      "message sizes fold");
     CHECK_EQUAL(said_times, 1);
-}
-
-TEST(a_ledger_that_reaches_its_own_limit_says_nothing)
-{
-    CHECK_EQUAL(ledger_open("ledger", 1 << 20), 0);
-    the_ledger.complain = hear;
-    chunks_until_full();
-    CHECK_EQUAL(said_times, 0);
 }
 
 /* Exhausted file descriptors: `ulimit -n`. */

@@ -30,16 +30,6 @@ static void *map_at_path_of(size_t bytes)
     return map(name);
 }
 
-TEST(a_mapping_has_the_name_of_its_file)
-{
-    char here[PATH_MAX];
-    CHECK(mapped_file_find(map("some\nfile"), &file));
-    CHECK_TEXT(strrchr(file.path, '/'), "/some\nfile");
-    CHECK(!file.is_removed);
-    CHECK(getcwd(here, sizeof here) != NULL);
-    CHECK_EQUAL(strncmp(file.path, here, strlen(here)), 0);
-}
-
 TEST(a_removed_file_has_its_last_name)
 {
     void *address = map("file");
@@ -47,19 +37,6 @@ TEST(a_removed_file_has_its_last_name)
     CHECK(mapped_file_find(address, &file));
     CHECK_TEXT(strrchr(file.path, '/'), "/file");
     CHECK(file.is_removed);
-}
-
-TEST(an_address_at_which_no_mapping_begins_has_no_file)
-{
-    char *address = map("file");
-    CHECK(!mapped_file_find(address + 4096, &file));
-}
-
-TEST(a_job_may_have_closed_its_standard_input)
-{
-    void *address = map("file");
-    close(STDIN_FILENO);
-    CHECK(mapped_file_find(address, &file));
 }
 
 TEST(a_path_that_just_fits_is_found)
@@ -72,9 +49,4 @@ TEST(a_path_that_just_fits_is_found)
 TEST(a_path_that_is_one_byte_too_long_is_not_found)
 {
     CHECK(!mapped_file_find(map_at_path_of(PATH_MAX), &file));
-}
-
-TEST(a_path_longer_than_any_line_is_not_found)
-{
-    CHECK(!mapped_file_find(map_at_path_of(2 * PATH_MAX), &file));
 }

@@ -34,39 +34,6 @@ static bool is_all(const unsigned char *memory, size_t bytes, unsigned char valu
     return same == bytes;
 }
 
-TEST(memory_is_zero_and_nobody_elses)
-{
-    unsigned char *blocks[SIZE_COUNT];
-    for (int round = 0; round < 3; round++) {
-        for (int i = 0; i < SIZE_COUNT; i++) {
-            CHECK((blocks[i] = memory_take(SIZES[i])));
-            CHECK_EQUAL((uintptr_t)blocks[i] % 16, 0);
-            CHECK(is_all(blocks[i], SIZES[i], 0));
-            memset(blocks[i], i + 1, SIZES[i]);
-        }
-        for (int i = 0; i < SIZE_COUNT; i++) {
-            CHECK(is_all(blocks[i], SIZES[i], (unsigned char)(i + 1)));
-            memory_give(blocks[i]);
-        }
-        CHECK_EQUAL(memory_in_use(), 0);
-    }
-}
-
-TEST(memory_that_grows_keeps_what_is_in_it)
-{
-    unsigned char *memory = NULL;
-    for (int i = 0; i < SIZE_COUNT; i++) {
-        size_t before = i ? SIZES[i - 1] : 0;
-        CHECK((memory = memory_resize(memory, SIZES[i])));
-        CHECK(is_all(memory, before, 7));
-        memset(memory, 7, SIZES[i]);
-    }
-    memory_give(memory);
-    CHECK_EQUAL(memory_in_use(), 0);
-    CHECK(!memory_take(SIZE_MAX) && !memory_take(SIZE_MAX / 2));
-    CHECK_EQUAL(memory_in_use(), 0);
-}
-
 /* Takes some blocks, writes to all, and gives them back. */
 static void use(unsigned char value)
 {

@@ -65,20 +65,6 @@ TEST(each_kind_of_memory_is_distinguished)
     CHECK_EQUAL(the_ledger.header->gpu_memory_kind_queries, 4);
 }
 
-TEST(no_address_is_no_question)
-{
-    begin();
-    CHECK_EQUAL(memory_kind_find(NULL), LEDGER_HOST);
-    CHECK_EQUAL(asked, 0);
-}
-
-TEST(an_answer_that_makes_no_sense_is_host)
-{
-    begin();
-    all_is = LEDGER_MEMORY_KINDS;
-    CHECK_EQUAL(memory_kind_find(DEVICE), LEDGER_HOST);
-}
-
 TEST(an_answer_of_device_holds_for_its_region)
 {
     begin();
@@ -103,19 +89,6 @@ TEST(any_other_answer_holds_for_its_page)
         find_times(others[i] + PAGE, 1, KINDS[i]);
         CHECK_EQUAL(asked, 2);
     }
-}
-
-TEST(addresses_that_share_an_entry_get_their_own_answers)
-{
-    begin();
-    for (int round = 0; round < 3; round++)
-        for (int i = 0; i < 5000; i++) {
-            find_times(HOST + i * PAGE, 1, LEDGER_HOST);
-            find_times(PINNED + i * PAGE, 1, LEDGER_PINNED);
-            find_times(DEVICE + (uint64_t)i * REGION, 1, LEDGER_DEVICE);
-        }
-    CHECK(the_ledger.header->gpu_memory_kind_queries > 15000);
-    CHECK_EQUAL(the_ledger.header->gpu_memory_kind_changes, 0);
 }
 
 TEST(one_hit_in_sixty_four_is_checked)
@@ -154,27 +127,6 @@ TEST(memory_that_has_become_another_kind_is_seen_at_the_next_check)
     CHECK_EQUAL(the_ledger.header->gpu_memory_kind_changes, 2);
 }
 
-static void *find_many(void *unused)
-{
-    for (int i = 0; i < 20000; i++) {
-        CHECK_EQUAL(memory_kind_find(DEVICE + (uint64_t)(i % 700) * REGION), LEDGER_DEVICE);
-        CHECK_EQUAL(memory_kind_find(HOST + (uint64_t)(i % 900) * PAGE), LEDGER_HOST);
-        CHECK_EQUAL(memory_kind_find(PINNED + (uint64_t)(i % 800) * PAGE), LEDGER_PINNED);
-    }
-    return unused;
-}
-
-TEST(threads_share_what_is_known)
-{
-    pthread_t threads[4];
-    begin();
-    for (int i = 0; i < 4; i++)
-        CHECK(pthread_create(&threads[i], NULL, find_many, NULL) == 0);
-    for (int i = 0; i < 4; i++)
-        CHECK(pthread_join(threads[i], NULL) == 0);
-    CHECK_EQUAL(the_ledger.header->gpu_memory_kind_changes, 0);
-}
-
 /* The buffers of a call that are looked up. */
 
 enum {
@@ -195,13 +147,6 @@ static struct traffic moved(uint64_t bytes, mpi_handle comm)
 static struct traffic in_world(uint64_t bytes)
 {
     return moved(bytes, mpi_abi.comm_world);
-}
-
-TEST(a_call_with_one_buffer_has_it_twice)
-{
-    begin();
-    CHECK_EQUAL(traffic_at(MANAGED, in_world(8)).memory_kind, BOTH(LEDGER_MANAGED));
-    CHECK_EQUAL(traffic_at(HOST, in_world(8)).memory_kind, LEDGER_HOST);
 }
 
 TEST(a_call_that_moves_nothing_asks_nothing)

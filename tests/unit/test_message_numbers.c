@@ -11,13 +11,6 @@ static uint64_t received(int tag)
     return message_key(SLOT, LEDGER_RECEIVED, PEER, tag);
 }
 
-TEST(the_messages_of_an_envelope_are_numbered_from_one)
-{
-    message_numbers_begin(false, 8);
-    for (int n = 1; n <= 3; n++)
-        CHECK_EQUAL(message_count(received(TAG), &FIRST), n);
-}
-
 TEST(envelopes_differ_in_communicator_direction_peer_and_tag)
 {
     message_numbers_begin(false, 8);
@@ -27,15 +20,6 @@ TEST(envelopes_differ_in_communicator_direction_peer_and_tag)
     CHECK_EQUAL(message_count(message_key(SLOT, LEDGER_RECEIVED, PEER + 1, TAG), &FIRST), 1);
     CHECK_EQUAL(message_count(message_key(OTHER_SLOT, LEDGER_RECEIVED, PEER, TAG), &FIRST), 1);
     CHECK_EQUAL(message_count(received(TAG), &FIRST), 2);
-}
-
-TEST(many_envelopes_are_numbered_each)
-{
-    enum { MANY = 20000 };
-    message_numbers_begin(false, 8);
-    for (int n = 1; n <= 2; n++)
-        for (int i = 0; i < MANY; i++)
-            CHECK_EQUAL(message_count(received((int)(i * 2654435761u >> 1) ^ i * i), &FIRST), n);
 }
 
 TEST(a_full_table_gives_no_numbers_to_further_envelopes)
@@ -59,25 +43,6 @@ TEST(one_message_in_65536_has_no_number)
     CHECK_EQUAL(message_count(received(TAG), &FIRST), 1);
 }
 
-TEST(peers_and_communicators_that_are_not_exact_have_no_numbers)
-{
-    message_numbers_begin(false, 8);
-    CHECK_EQUAL(
-        message_count(message_key(OTHER_SLOT, LEDGER_RECEIVED, LEDGER_PEER_OUTSIDE, TAG), &FIRST),
-        0);
-    CHECK_EQUAL(
-        message_count(message_key(LEDGER_COMMUNICATOR_OTHER, LEDGER_SENT, PEER, TAG), &FIRST), 0);
-}
-
-TEST(the_next_number_is_that_of_the_next_message)
-{
-    message_numbers_begin(false, 8);
-    CHECK_EQUAL(message_next(received(TAG), &FIRST), 1);
-    CHECK_EQUAL(message_next(received(TAG), &FIRST), 1);
-    CHECK_EQUAL(message_count(received(TAG), &FIRST), 1);
-    CHECK_EQUAL(message_next(received(TAG), &FIRST), 2);
-}
-
 TEST(after_the_end_no_number_is_known)
 {
     message_numbers_begin(false, 8);
@@ -96,18 +61,6 @@ TEST(the_largest_world_has_numbers_for_its_last_rank_and_none_for_those_beyond)
     CHECK_EQUAL(message_count(message_key(SLOT, LEDGER_SENT, MOST_PEERS, TAG), &FIRST), 0);
     message_numbers_begin(false, MOST_PEERS + 1);
     CHECK_EQUAL(message_count(message_key(SLOT, LEDGER_SENT, PEER, TAG), &FIRST), 0);
-}
-
-TEST(a_persistent_request_finds_its_envelope_again)
-{
-    message_numbers_begin(false, 8);
-    unsigned envelope = message_envelope(received(TAG));
-    CHECK(envelope != 0);
-    CHECK_EQUAL(message_key_of(envelope), received(TAG));
-    CHECK_EQUAL(message_tag_of(envelope), TAG);
-    CHECK_EQUAL(message_tag_of(0), LEDGER_NO_TAG);
-    CHECK_EQUAL(message_envelope(message_key(LEDGER_COMMUNICATOR_OTHER, LEDGER_SENT, PEER, TAG)),
-                0);
 }
 
 TEST(an_envelope_that_two_threads_use_has_no_numbers_from_there_on)
@@ -131,19 +84,6 @@ TEST(receives_of_two_threads_are_uncertain_if_one_is_a_wildcard)
     CHECK(!message_order_is_certain(SLOT));
     message_claim_receive(OTHER_SLOT, true, &FIRST);
     CHECK(message_order_is_certain(OTHER_SLOT));
-}
-
-TEST(wildcards_that_complete_in_order_are_certain)
-{
-    message_numbers_begin(false, 8);
-    uint16_t first = message_wildcard_begin(SLOT), second = message_wildcard_begin(SLOT);
-    CHECK(!message_order_is_certain(SLOT));
-    CHECK(message_order_is_certain(OTHER_SLOT));
-    CHECK(message_wildcard_end(SLOT, first, &FIRST));
-    uint16_t third = message_wildcard_begin(SLOT);
-    CHECK(message_wildcard_end(SLOT, second, &FIRST));
-    CHECK(message_wildcard_end(SLOT, third, &FIRST));
-    CHECK(message_order_is_certain(SLOT));
 }
 
 TEST(a_wildcard_that_overtakes_another_makes_all_uncertain_until_none_is_in_progress)
@@ -210,12 +150,4 @@ TEST(a_communicator_that_was_first_seen_in_use_has_no_numbers_if_there_are_threa
     CHECK_EQUAL(message_count(received(TAG), &FIRST), 0);
     CHECK(!message_order_is_certain(SLOT));
     CHECK_EQUAL(message_count(message_key(OTHER_SLOT, LEDGER_SENT, PEER, TAG), &FIRST), 1);
-}
-
-TEST(a_communicator_that_was_first_seen_in_use_has_numbers_without_threads)
-{
-    message_numbers_begin(false, 8);
-    message_numbers_exclude(SLOT);
-    CHECK_EQUAL(message_count(received(TAG), &FIRST), 1);
-    CHECK(message_order_is_certain(SLOT));
 }

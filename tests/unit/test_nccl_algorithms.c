@@ -68,11 +68,3 @@ TEST(a_reset_counts_from_zero)
     launch(64, "LL");
     CHECK_EQUAL(count_of(64, "LL", false), 1);
 }
-
-TEST(nothing_is_counted_while_counting_is_off)
-{
-    begin();
-    recording_switch(false);
-    launch(64, "LL");
-    CHECK_EQUAL(count_of(64, "LL", false), 0);
-}

@@ -181,15 +181,6 @@ TEST(each_domain_has_levels_of_its_own)
     CHECK_EQUAL(domain_pop(NULL), 0); /* the default one */
 }
 
-TEST(nothing_is_tracked_before_mpi_is_initialized)
-{
-    attach();
-    settings_read(NULL);
-    CHECK_EQUAL(push("early"), NVTX_NOT_TRACKED);
-    CHECK_EQUAL(pop(), NVTX_NOT_TRACKED);
-    CHECK(register_text(NULL, "known") != NULL);
-}
-
 TEST(a_user_who_does_not_want_it_gets_none_of_it)
 {
     setenv("COMMPROF_NVTX", "off", 1);

@@ -32,29 +32,6 @@ static void add(enum ledger_busy state, int64_t begin_ns, int64_t end_ns)
     CHECK(overlap_add(&overlap, state, begin_ns, end_ns));
 }
 
-TEST(before_the_first_window_nothing_adds_up)
-{
-    overlap = (struct overlap)OVERLAP_NONE;
-    add(LEDGER_COMPUTING, 10, 120);
-    overlap_settle(&overlap, 50);
-    overlap_begin(&overlap, sums, 100);
-    overlap_settle(&overlap, 200);
-    CHECK_EQUAL(sums[LEDGER_COMPUTING], 20);
-    CHECK_EQUAL(sum_of_all(sums), 100);
-}
-
-TEST(a_time_that_is_already_settled_changes_nothing)
-{
-    begin_at(0);
-    add(LEDGER_COMPUTING, 20, 60);
-    overlap_settle(&overlap, 50);
-    overlap_settle(&overlap, 30);
-    CHECK_EQUAL(sum_of_all(sums), 50);
-    overlap_settle(&overlap, 100);
-    CHECK_EQUAL(sums[LEDGER_COMPUTING], 40);
-    CHECK_EQUAL(sum_of_all(sums), 100);
-}
-
 TEST(an_interval_too_many_is_refused_and_the_others_count)
 {
     begin_at(0);
@@ -67,21 +44,6 @@ TEST(an_interval_too_many_is_refused_and_the_others_count)
     CHECK_EQUAL(sums[LEDGER_COMPUTING], 10000);
     CHECK_EQUAL(sums[LEDGER_COPYING], 10);
     CHECK_EQUAL(sum_of_all(sums), 20000);
-}
-
-TEST(a_branch_goes_on_with_what_runs)
-{
-    static struct overlap branch;
-    uint64_t own[LEDGER_BUSY_STATES] = {0};
-    begin_at(0);
-    add(LEDGER_IN_MPI, 10, 100);
-    overlap_settle(&overlap, 50);
-    overlap_branch(&branch, &overlap, own);
-    overlap_settle(&branch, 120);
-    overlap_settle(&overlap, 60);
-    CHECK_EQUAL(own[LEDGER_IN_MPI], 50);
-    CHECK_EQUAL(own[0], 20);
-    CHECK_EQUAL(sums[LEDGER_IN_MPI], 50);
 }
 
 TEST(a_reset_counts_the_remainder_of_running_activities)
@@ -158,31 +120,5 @@ TEST(any_intervals_add_up_as_the_reference_does)
         overlap_end(&overlap, until_ns);
         check_sums(expected);
         CHECK_EQUAL(sum_of_all(sums), until_ns - from_ns);
-    }
-}
-
-/* An interval that spans several windows counts in each with its part. */
-TEST(many_windows_add_up_as_the_reference_does)
-{
-    enum { WINDOWS = 8, WINDOW = 40, ON = 25 };
-    struct interval intervals[MOST_INTERVALS];
-    for (int round = 0; round < ROUNDS / 10; round++) {
-        size_t count = unit_random_below(MOST_INTERVALS);
-        uint64_t expected[LEDGER_BUSY_STATES] = {0};
-        make_intervals(intervals, count);
-        size_t added = 0;
-        begin_at(0);
-        overlap_end(&overlap, 0);
-        for (int64_t window = 0; window < WINDOWS; window++) {
-            int64_t from_ns = window * WINDOW, until_ns = from_ns + ON;
-            look_at_each_nanosecond(intervals, count, from_ns, until_ns, expected);
-            overlap_begin(&overlap, sums, from_ns);
-            for (; added < count && intervals[added].begin_ns < until_ns; added++)
-                add(intervals[added].state, intervals[added].begin_ns, intervals[added].end_ns);
-            overlap_end(&overlap, until_ns);
-            overlap_settle(&overlap, until_ns + (WINDOW - ON) / 2); /* between windows */
-        }
-        check_sums(expected);
-        CHECK_EQUAL(sum_of_all(sums), WINDOWS * ON);
     }
 }

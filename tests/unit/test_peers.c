@@ -20,17 +20,6 @@ static struct ledger_peer row(int32_t peer, unsigned call, enum ledger_direction
     return *peers_find(&peers, peer_key(peer, call, direction));
 }
 
-TEST(messages_to_a_peer_add_up)
-{
-    begin(1 << 20);
-    send_to(5, 100);
-    send_to(5, 11);
-    CHECK_EQUAL(row(5, 1, LEDGER_SENT).count, 2);
-    CHECK_EQUAL(row(5, 1, LEDGER_SENT).bytes, 111);
-    CHECK_EQUAL(row(5, 1, LEDGER_SENT).time_ns, 222);
-    CHECK_EQUAL(peers.count, 1);
-}
-
 TEST(peers_calls_and_directions_are_counted_apart)
 {
     begin(1 << 20);
@@ -46,16 +35,6 @@ TEST(peers_calls_and_directions_are_counted_apart)
     CHECK_EQUAL(row(1, 1, LEDGER_SENT).bytes, 8);
     CHECK_EQUAL(peers_find(&peers, peer_key_in(4095, 0, 1, LEDGER_RECEIVED))->direction,
                 4095 << LEDGER_PEER_SLOT_BIT | LEDGER_RECEIVED);
-}
-
-TEST(a_process_of_another_world_has_a_row_that_says_so)
-{
-    begin(1 << 20);
-    send_to(LEDGER_PEER_OUTSIDE, 9);
-    CHECK_EQUAL(row(-1, 1, LEDGER_SENT).peer, LEDGER_PEER_OUTSIDE);
-    CHECK_EQUAL(row(-1, 1, LEDGER_SENT).call, 1);
-    CHECK_EQUAL(row(-1, 1, LEDGER_SENT).direction, LEDGER_SENT);
-    CHECK_EQUAL(row(-1, 1, LEDGER_SENT).bytes, 9);
 }
 
 TEST(ten_thousand_peers_keep_their_sums)
@@ -103,17 +82,6 @@ TEST(the_index_grows_when_more_than_half_of_it_would_be_in_use)
     CHECK_EQUAL(peers.index_mask, 63);
     send_to(32, 1);
     CHECK_EQUAL(peers.index_mask, 127);
-}
-
-TEST(rows_lie_in_chunks_that_name_their_thread)
-{
-    begin(1 << 20);
-    send_to(5, 100);
-    struct ledger_chunk *chunk = ledger_chunk_at(the_ledger.header, 0);
-    CHECK_EQUAL(chunk->kind, LEDGER_PEERS);
-    CHECK_EQUAL(chunk->thread, 3);
-    CHECK_EQUAL(chunk->used, 1);
-    CHECK_EQUAL(((struct ledger_peer *)ledger_entry(chunk, 0))->peer, 5);
 }
 
 TEST(a_full_ledger_has_no_row_for_a_new_peer_and_keeps_the_old)

@@ -102,17 +102,6 @@ TEST(a_job_id_is_the_schedulers_and_the_launchers_and_of_an_array_the_elements)
     }
 }
 
-TEST(a_long_job_id_is_cut)
-{
-    char namespace[1000];
-    memset(namespace, 'n', sizeof namespace);
-    namespace[999] = '\0';
-    launched_by_nobody();
-    setenv("PMIX_NAMESPACE", namespace, 1);
-    CHECK(strlen(provenance_job_id()) > 100);
-    CHECK(strlen(provenance_job_id()) < 256);
-}
-
 TEST(a_process_that_nobody_launched_has_its_date_and_number)
 {
     char number[32];
@@ -238,30 +227,6 @@ TEST(what_a_user_writes_about_a_job_is_not_recorded)
     CHECK_TEXT(recorded("env.I_MPI_EXTRA_FILESYSTEM"), "on");
 }
 
-TEST(what_selects_algorithms_and_transports_is_recorded)
-{
-    static const char *const NAMES[] = {"MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM",
-                                        "MPIR_PARAM_X",
-                                        "UCC_TLS",
-                                        "HCOLL_X",
-                                        "PSM2_X",
-                                        "PSM3_X",
-                                        "ROMIO_X",
-                                        "OMP_NUM_THREADS",
-                                        "KMP_AFFINITY",
-                                        "GOMP_CPU_AFFINITY",
-                                        "MALLOC_ARENA_MAX"};
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
-        setenv(NAMES[i], "x y", 1);
-    record();
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
-        char key[64];
-        unit_context = NAMES[i];
-        snprintf(key, sizeof key, "env.%s", NAMES[i]);
-        CHECK_TEXT(recorded(key), "x y");
-    }
-}
-
 static void write_file(const char *path, const char *text, size_t bytes)
 {
     FILE *file = fopen(path, "w");
@@ -382,12 +347,6 @@ TEST(the_process_is_recorded_beyond_doubt)
     CHECK_TEXT(recorded("process_start"), start);
 }
 
-TEST(the_command_line_is_recorded_with_its_arguments)
-{
-    CHECK_TEXT(says("command line", (char *[]){"python3", "train.py", "--lr", "0.1", NULL}),
-               "python3 train.py --lr 0.1");
-}
-
 TEST(secrets_on_the_command_line_are_masked)
 {
     CHECK_TEXT(says("command line", (char *[]){"train", "--password", "x y", "--api-key=z",
@@ -399,17 +358,6 @@ TEST(without_arguments_the_command_line_is_the_program)
 {
     setenv("COMMPROF_ARGUMENTS", "off", 1);
     CHECK_TEXT(says("command line", (char *[]){"/opt/train", "--lr", "0.1", NULL}), "/opt/train");
-}
-
-/* Ranks of one host share a monotonic clock unless they are in different time namespaces; kernels
- * before 5.6 have none. */
-TEST(whose_monotonic_clock_it_has_is_recorded)
-{
-    char namespace[64] = "";
-    if (readlink("/proc/self/ns/time", namespace, sizeof namespace - 1) < 0)
-        unit_skip("this kernel has no time namespaces");
-    record();
-    CHECK_TEXT(recorded("time_namespace"), namespace);
 }
 
 /* The answers, printed by the process that a test has started. */
@@ -433,15 +381,6 @@ static void answer_job_id_of_a_grandchild(void)
         exit(EXIT_SUCCESS);
     }
     wait(NULL);
-}
-
-TEST(a_user_has_a_name_that_is_no_path)
-{
-    char number[16];
-    unsetenv("LOGNAME");
-    setenv("USER", "../ada lovelace", 1);
-    snprintf(number, sizeof number, "%u", (unsigned)getuid());
-    CHECK_TEXT(provenance_user(), number);
 }
 
 TEST(a_users_name_is_safe_in_a_path)

@@ -19,15 +19,6 @@ static sigset_t blocked_now(void)
     return blocked;
 }
 
-/* By its previous state, which it leaves as it was. */
-static bool is_cancellable(void)
-{
-    int state, unused;
-    CHECK_EQUAL(pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state), 0);
-    CHECK_EQUAL(pthread_setcancelstate(state, &unused), 0);
-    return state == PTHREAD_CANCEL_ENABLE;
-}
-
 TEST(all_signals_wait_but_those_of_faults)
 {
     struct quiet before = quiet_begin();
@@ -50,18 +41,6 @@ TEST(afterwards_the_signals_are_blocked_that_were_before)
     sigset_t blocked = blocked_now();
     for (int number = 1; number < 32; number++)
         CHECK_EQUAL(sigismember(&blocked, number), number == SIGUSR1);
-}
-
-TEST(a_part_within_another_one_ends_neither)
-{
-    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    struct quiet before = quiet_begin(), within = quiet_lock(&lock);
-    quiet_unlock(&lock, &within);
-    sigset_t blocked = blocked_now();
-    CHECK_EQUAL(sigismember(&blocked, SIGTERM), 1);
-    CHECK(!is_cancellable());
-    quiet_end(&before);
-    CHECK(is_cancellable());
 }
 
 TEST(a_lock_is_held_until_the_part_ends)

@@ -158,15 +158,6 @@ TEST(where_there_is_nothing_to_read_nothing_is_kept)
     CHECK_EQUAL(found().live, 0);
 }
 
-TEST(a_backend_without_sensors_is_not_asked)
-{
-    static const struct gpu_backend WITHOUT = {.device_facts = device_facts};
-    begin();
-    readings_begin(&WITHOUT);
-    take(2);
-    CHECK_EQUAL(found().live, 0);
-}
-
 /* A full table keeps every second tick, then every fourth: the first and the last stay near, and
  * rates are over longer spans. */
 TEST(a_full_table_leaves_out_every_second_reading)

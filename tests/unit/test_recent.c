@@ -85,17 +85,6 @@ TEST(calls_with_the_same_arguments_are_counted_together)
     CHECK_EQUAL(communicators_find(few)->entry->collectives, 20);
 }
 
-TEST(more_arguments_than_a_thread_remembers_are_told_apart)
-{
-    enum { COUNTS = 3 << RECENT_LOG2 };
-    begin();
-    for (int twice = 0; twice < 2; twice++)
-        for (mpi_count count = 1; count <= COUNTS; count++)
-            CHECK_EQUAL(bcast(few, count, BYTES_4), 4 * count);
-    for (mpi_count count = 1; count <= COUNTS; count++)
-        CHECK_EQUAL(counted(few, 4 * (uint64_t)count, 0), 2);
-}
-
 TEST(a_freed_communicator_s_handle_is_that_of_the_next)
 {
     begin();
@@ -135,17 +124,6 @@ TEST(a_window_s_handle_is_that_of_the_next_if_its_end_was_not_seen)
     CHECK(put(WINDOW)->created_on == communicators_find(mpi_abi.comm_world));
 }
 
-TEST(a_communicator_is_found_once_it_is_known)
-{
-    begin();
-    mpi_handle late = fake_comm(OTHERS, 2);
-    CHECK_EQUAL(bcast(late, 5, BYTES_4), 20); /* asks MPI after the call */
-    CHECK_EQUAL(communicators_find(late)->entry->collectives, 0);
-    bcast(late, 5, BYTES_4);
-    CHECK_EQUAL(communicators_find(late)->entry->collectives, 1);
-    CHECK_EQUAL(counted(late, 20, 0), 2);
-}
-
 static int next_type_bytes;
 
 static int type_bytes(mpi_handle type, int *bytes)
@@ -175,17 +153,6 @@ TEST(a_reset_counts_from_zero_in_cells_that_count)
         bcast(few, 5, BYTES_4);
         CHECK_EQUAL(counted(few, 20, 0), 2);
     }
-}
-
-TEST(a_region_has_its_own_cells)
-{
-    begin();
-    for (int i = 0; i < 6; i++) {
-        this_thread->region = (uint64_t)(i % 2 + 1) << CELL_KEY_REGION_BIT;
-        bcast(few, 5, BYTES_4);
-    }
-    CHECK_EQUAL(counted(few, 20, 1), 3);
-    CHECK_EQUAL(counted(few, 20, 2), 3);
 }
 
 TEST(no_call_is_lost_when_its_cell_is_folded)

@@ -92,23 +92,6 @@ TEST(a_call_counts_in_the_innermost_region)
     CHECK_EQUAL(calls_in("epoch/forward"), 2);
 }
 
-TEST(a_completion_counts_where_it_is_seen)
-{
-    begin();
-    mpi_handle request = 0x2000;
-    struct call call UNTIL_RETURN;
-    call_begin(&call, CALL_Ibarrier, SITE_JOB);
-    call_end(&call, MPI_SUCCESS);
-    account_started(&call, &(struct traffic){.peer = PEER_NONE}, &request, 0);
-    call_return(&call);
-    commprof_region_begin("optimizer");
-    call_begin(&call, CALL_Wait, SITE_JOB);
-    call_end(&call, MPI_SUCCESS);
-    account_completed(&call, request, NULL, 0);
-    CHECK_EQUAL(calls_in(""), 1);
-    CHECK_EQUAL(calls_in("optimizer"), 1);
-}
-
 TEST(a_region_has_one_number_however_often_it_is_entered)
 {
     begin();
@@ -124,17 +107,6 @@ TEST(a_region_has_one_number_however_often_it_is_entered)
     }
     CHECK(entry_of(2) != NULL);
     CHECK(entry_of(3) == NULL);
-}
-
-TEST(a_buffer_that_is_used_again_is_another_name)
-{
-    begin();
-    char name[16] = "first";
-    commprof_region_begin(name);
-    commprof_region_end();
-    strcpy(name, "other");
-    commprof_region_begin(name);
-    CHECK_TEXT(here(), "other");
 }
 
 TEST(a_path_at_once_is_the_same_as_step_by_step)
@@ -157,21 +129,6 @@ TEST(an_end_too_many_does_nothing)
     CHECK_TEXT(here(), "");
     commprof_region_begin("backward");
     CHECK_TEXT(here(), "backward");
-}
-
-TEST(a_region_without_a_name_is_counted_in_its_parent)
-{
-    begin();
-    commprof_region_begin("epoch");
-    commprof_region_begin(NULL);
-    CHECK_TEXT(here(), "epoch");
-    commprof_region_begin("");
-    CHECK_TEXT(here(), "epoch");
-    commprof_region_begin("forward");
-    CHECK_TEXT(here(), "epoch/forward");
-    for (int i = 0; i < 3; i++)
-        commprof_region_end();
-    CHECK_TEXT(here(), "epoch");
 }
 
 TEST(a_region_whose_name_is_too_long_is_counted_in_its_parent)

@@ -27,16 +27,6 @@ static void begin(void)
     repetition = (struct repetition){.number = 0};
 }
 
-TEST(two_spans_with_about_as_many_calls_repeat)
-{
-    uint64_t calls = 0;
-    begin();
-    CHECK(!look(&calls, 1000));
-    CHECK(!look(&calls, 40));
-    CHECK(!look(&calls, 90));
-    CHECK(look(&calls, 50));
-}
-
 TEST(a_few_calls_and_a_burst_do_not)
 {
     uint64_t calls = 0;
@@ -54,16 +44,6 @@ TEST(long_steps_repeat_over_longer_spans)
         CHECK(
             !look(&calls, i % 2 ? 0 : 50)); /* a step of ten seconds that communicates at its end */
     CHECK(look(&calls, 50));
-}
-
-TEST(a_reset_of_the_counters_is_no_repetition)
-{
-    uint64_t calls = 0;
-    begin();
-    look(&calls, 1000);
-    look(&calls, 100);
-    calls = 0;
-    CHECK(!look(&calls, 100));
 }
 
 static void count(struct cells *cells, unsigned call, enum ledger_measure measure)

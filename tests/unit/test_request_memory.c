@@ -36,11 +36,3 @@ TEST(requests_with_one_handle_free_one_each)
     request_memory_release(0x1000);
     CHECK_EQUAL(request_memory_count, 0);
 }
-
-TEST(upper_halves_of_narrow_handles_do_not_matter)
-{
-    fake_mpi_speak("mpich");
-    request_memory_add(0xdeadbeef2c000001, memory_take(10));
-    request_memory_release(0x2c000001);
-    CHECK_EQUAL(request_memory_count, 0);
-}

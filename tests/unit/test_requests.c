@@ -106,40 +106,6 @@ TEST(a_request_completes_where_the_counter_has_gone_backwards)
     CHECK_EQUAL(done.blocked_ticks, 0);
 }
 
-TEST(a_request_completes_once)
-{
-    begin(false);
-    struct request done;
-    track(0x1000, 1, REQUEST_ACTIVE);
-    CHECK(complete(0x1000, UINT64_MAX, &done));
-    CHECK(!complete(0x1000, UINT64_MAX, &done));
-}
-
-TEST(a_handle_that_is_not_tracked_completes_nothing)
-{
-    begin(false);
-    struct request done = {.bytes = 99};
-    track(0x1000, 1, REQUEST_ACTIVE);
-    CHECK(!complete(0x2000, UINT64_MAX, &done));
-    CHECK_EQUAL(done.bytes, 99);
-}
-
-/* MPICH and Open MPI return one handle for several small sends that are already complete. */
-TEST(one_handle_may_be_in_flight_many_times)
-{
-    begin(false);
-    struct request done;
-    uint64_t sum = 0;
-    for (uint64_t i = 1; i <= 1000; i++)
-        CHECK(track(0x6c000001, i, REQUEST_ACTIVE));
-    for (int i = 0; i < 1000; i++) {
-        CHECK(complete(0x6c000001, UINT64_MAX, &done));
-        sum += done.bytes;
-    }
-    CHECK_EQUAL(sum, 500500);
-    CHECK(!complete(0x6c000001, UINT64_MAX, &done));
-}
-
 /* The first slot of a bucket and seven more need no chunk; behind them, one is the index of the
  * bucket's chains, and the others have seven requests each. */
 TEST(the_last_chunk_is_used_and_none_beyond)
@@ -171,29 +137,6 @@ TEST(persistent_collectives_have_places_up_to_65535)
     CHECK_EQUAL(persistent_collectives_at(UINT16_MAX)->root, 3);
     for (int i = 0; i < 2; i++)
         CHECK_EQUAL(persistent_collectives_add(1, 0), 0);
-}
-
-TEST(the_upper_half_of_a_narrow_handle_does_not_matter)
-{
-    fake_mpi_speak("mpich");
-    CHECK(requests_begin(false));
-    struct request done;
-    track((mpi_handle)0xdeadbeef00000000 | 0x2c000007, 5, REQUEST_ACTIVE);
-    CHECK(complete(0x2c000007, UINT64_MAX, &done));
-    CHECK_EQUAL(done.bytes, 5);
-}
-
-TEST(a_hundred_thousand_requests_are_in_flight_at_once)
-{
-    begin(false);
-    struct request done;
-    for (uint64_t i = 1; i <= 100000; i++)
-        CHECK(track(0x55550000 + 64 * i, i, REQUEST_ACTIVE));
-    for (uint64_t i = 100000; i >= 1; i--) {
-        CHECK(complete(0x55550000 + 64 * i, UINT64_MAX, &done));
-        CHECK_EQUAL(done.bytes, i);
-    }
-    CHECK(!complete(0x55550000 + 64, UINT64_MAX, &done));
 }
 
 TEST(a_hundred_thousand_sends_under_one_handle_are_in_flight_at_once)
@@ -236,29 +179,6 @@ TEST(a_call_is_charged_once_to_requests_that_share_a_handle)
     CHECK_EQUAL(first.blocked_ticks + second.blocked_ticks, 30);
 }
 
-TEST(a_request_is_not_charged_with_time_before_it_started)
-{
-    begin(false);
-    struct request done;
-    track(0x1000, 900, REQUEST_ACTIVE); /* starts at 1000 */
-    requests_blocked(0x1000, 570, 1070);
-    CHECK(complete(0x1000, UINT64_MAX, &done));
-    CHECK_EQUAL(done.blocked_ticks, 70);
-}
-
-TEST(a_reused_handle_begins_without_blocked_time)
-{
-    begin(false);
-    struct request done;
-    track(0x1000, 1, REQUEST_ACTIVE);
-    requests_blocked(0x1000, 30, 230);
-    complete(0x1000, UINT64_MAX, &done);
-    track(0x1000, 2, REQUEST_ACTIVE);
-    CHECK(complete(0x1000, UINT64_MAX, &done));
-    CHECK_EQUAL(done.bytes, 2);
-    CHECK_EQUAL(done.blocked_ticks, 0);
-}
-
 /* Persistent requests */
 
 TEST(a_persistent_request_stays_and_starts_again)
@@ -278,25 +198,6 @@ TEST(a_persistent_request_stays_and_starts_again)
     CHECK_EQUAL(done.bytes, 8);
 }
 
-TEST(a_persistent_request_that_was_not_started_does_not_complete)
-{
-    begin(false);
-    struct request done;
-    track(0x1000, 8, REQUEST_PERSISTENT);
-    CHECK(!complete(0x1000, UINT64_MAX, &done));
-    requests_start(requests_inactive(0x1000), 500, 500, NULL);
-    complete(0x1000, UINT64_MAX, &done);
-    CHECK(!complete(0x1000, UINT64_MAX, &done));
-}
-
-TEST(a_handle_that_is_not_tracked_does_not_start)
-{
-    begin(false);
-    CHECK(!requests_start(requests_inactive(0x1000), 500, 500, NULL));
-    track(0x1000, 1, REQUEST_ACTIVE);
-    CHECK(!requests_start(requests_inactive(0x1000), 500, 500, NULL)); /* not persistent */
-}
-
 TEST(a_freed_request_is_given_back_and_gone)
 {
     begin(false);
@@ -309,15 +210,6 @@ TEST(a_freed_request_is_given_back_and_gone)
     CHECK(!complete(0x1000, UINT64_MAX, &done));
     CHECK(!forget(0x1000, &forgotten));
     CHECK(!requests_start(requests_inactive(0x1000), 600, 600, NULL));
-}
-
-TEST(an_inactive_persistent_request_can_be_freed)
-{
-    begin(false);
-    struct request forgotten;
-    track(0x1000, 8, REQUEST_PERSISTENT);
-    CHECK(forget(0x1000, &forgotten));
-    CHECK(!(forgotten.flags & REQUEST_ACTIVE));
 }
 
 /* Several threads: MPI has given the handle of a request to another thread's new one, before the
@@ -337,17 +229,6 @@ TEST(the_call_that_began_before_a_handle_was_used_again_completes_the_older_requ
     start_by(1, HANDLE, 90, 240, RECEIVED); /* MPI had no request left for 140 ticks */
     CHECK_EQUAL(completed_by(0, HANDLE, 200, 250), 100);
     CHECK_EQUAL(completed_by(1, HANDLE, 240, 300), 90);
-}
-
-TEST(the_call_that_began_after_it_completes_the_newer_request)
-{
-    begin(true);
-    start_by(0, HANDLE, 100, 110, RECEIVED);
-    start_by(1, HANDLE, 90, 240, RECEIVED);
-    start_by(1, HANDLE + 2 * 64, 90, 100, RECEIVED);
-    CHECK_EQUAL(completed_by(1, HANDLE, 240, 300), 90);
-    CHECK_EQUAL(completed_by(1, HANDLE, 200, 250),
-                100); /* a thread may complete what another one has started */
 }
 
 TEST(a_request_that_became_known_during_the_call_is_left_alone)
@@ -384,17 +265,6 @@ TEST(a_persistent_request_starts_and_ends_beside_an_older_one)
     CHECK(requests_forget(HANDLE, &TWO_THREADS[1], 340, &done));
     CHECK(done.flags & REQUEST_PERSISTENT);
     CHECK_EQUAL(completed_by(0, HANDLE, 200, 360), 100);
-}
-
-TEST(a_new_persistent_request_is_not_freed_in_place_of_an_older_one)
-{
-    begin(true);
-    struct request done;
-    start_by(0, HANDLE, 100, 110, REQUEST_MESSAGE | REQUEST_PERSISTENT);
-    start_by(1, HANDLE, 120, 240, REQUEST_MESSAGE | REQUEST_PERSISTENT);
-    CHECK(requests_forget(HANDLE, &TWO_THREADS[0], 200, &done));
-    CHECK_EQUAL(done.start_ticks, 100);
-    CHECK_EQUAL(requests_inactive(HANDLE)->start_ticks, 120);
 }
 
 TEST(of_sends_that_share_a_handle_a_thread_completes_its_own)
@@ -591,30 +461,6 @@ TEST(threads_complete_what_they_track_and_nothing_twice)
     for (int i = 0; i < THREADS; i++)
         CHECK_EQUAL((uintptr_t)bytes[i], ROUNDS / IN_FLIGHT * IN_FLIGHT * 1001);
     CHECK(!complete(SHARED_HANDLE, UINT64_MAX, &done));
-}
-
-static void *start_and_complete(void *number)
-{
-    uintptr_t completed = 0;
-    mpi_handle own = 0x20000 + 64 * (uintptr_t)number;
-    struct request done;
-    CHECK(track(own, 8, REQUEST_PERSISTENT));
-    for (uint64_t round = 1; round <= ROUNDS; round++) {
-        CHECK(requests_start(requests_inactive(own), round, round, NULL));
-        CHECK(complete(own, UINT64_MAX, &done));
-        completed += done.start_ticks == round;
-    }
-    CHECK(forget(own, &done));
-    return (void *)completed;
-}
-
-TEST(threads_run_their_own_persistent_requests)
-{
-    void *completed[THREADS];
-    begin(true);
-    together(start_and_complete, completed);
-    for (int i = 0; i < THREADS; i++)
-        CHECK_EQUAL((uintptr_t)completed[i], ROUNDS);
 }
 
 /* One handle goes from thread to thread, as if MPI reused it at once: each completes what it has

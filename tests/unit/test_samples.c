@@ -124,11 +124,6 @@ static uint64_t owner_of_thread(unsigned thread)
     return LEDGER_OF_THREAD | (uint64_t)thread << 8;
 }
 
-static uint64_t owner_of_stream(unsigned stream)
-{
-    return LEDGER_OF_STREAM | (uint64_t)stream << 8;
-}
-
 static uint64_t mask_of(uint64_t owner)
 {
     return owner & 1 ? the_ledger.header->window_mask : the_ledger.header->device_mask;
@@ -205,12 +200,6 @@ static uint64_t check_thread(unsigned thread, uint64_t end)
                           threads[thread]->sampled_since_ticks, end);
 }
 
-static uint64_t check_stream(unsigned stream, uint64_t end)
-{
-    return check_complete(owner_of_stream(stream), activities_of[stream],
-                          gpu_streams[stream]->sampled_since_ticks, end);
-}
-
 static uint64_t pages_of(unsigned kind)
 {
     uint64_t count = 0;
@@ -243,37 +232,6 @@ TEST(a_short_run_has_every_call)
     CHECK_EQUAL(check_thread(1, 10), 10);
     CHECK_EQUAL(found_calls(0, 3), 100);
     CHECK_EQUAL(found_calls(1, 9), 7);
-}
-
-TEST(a_sample_has_all_that_it_was_given)
-{
-    begin(LOG);
-    struct ledger_sample given = {.start_ticks = 5,
-                                  .end_ticks = 6,
-                                  .bytes_and_signature = 7,
-                                  .peer = 8,
-                                  .call = 9,
-                                  .flags = 3,
-                                  .communicator = 10,
-                                  .thread = 11,
-                                  .region = 12,
-                                  .device_span = 13,
-                                  .sequence = 1ull << 40};
-    struct ledger_sample *sample = samples_of_window(&windows[0], threads[0], ticks_in(0, 1000));
-    memset(sample, 0xff, sizeof *sample);
-    sample_fill(sample, &given);
-    CHECK_EQUAL(memcmp(sample, &given, sizeof given), 0);
-}
-
-TEST(a_short_run_has_all_of_many_calls_in_one_second)
-{
-    begin(4 << 20);
-    calls(0, 0, 50000);
-    calls(0, 1, 10);
-    CHECK_EQUAL(found_calls(0, 0), 50000);
-    CHECK_EQUAL(check_thread(0, 2), 2);
-    CHECK_EQUAL(the_ledger.header->window_mask, 0);
-    CHECK_EQUAL(threads[0]->sampled_since_ticks, 0);
 }
 
 TEST(a_call_belongs_to_the_window_in_which_it_returns)
@@ -323,16 +281,6 @@ TEST(windows_are_of_the_monotonic_clock_though_the_calibration_was_off)
     CHECK(samples_of_window(&windows[0], threads[0], ticks));
 }
 
-/* Longer, its idea of the time would be wrong in the end. */
-TEST(a_thread_that_is_not_sampled_looks_at_the_clock_each_second)
-{
-    begin(LOG);
-    the_ledger.header->window_mask = 7 << WINDOW_BIT;
-    calls(0, 9, 1);
-    CHECK(!windows[0].page);
-    CHECK_EQUAL(windows[0].until_ticks, ticks_in(10, 0));
-}
-
 TEST(two_samples_that_are_kept_together_are_adjacent)
 {
     begin(LOG);
@@ -360,18 +308,6 @@ TEST(a_full_log_leaves_out_windows_and_has_all_of_the_others)
     CHECK(mask != 0);
     CHECK(check_thread(0, 1000) > LOG_PAGES / 5);
     CHECK_EQUAL(threads[0]->sampled_since_ticks, 0);
-}
-
-TEST(pages_of_windows_that_are_left_out_are_used_again)
-{
-    begin(LOG);
-    for (uint64_t at = 0; at < 1000; at++)
-        calls(0, at, 10);
-    uint64_t last = 999;
-    while (!is_kept(last, the_ledger.header->window_mask))
-        last--;
-    CHECK_EQUAL(found_calls(0, last), 10);
-    CHECK_EQUAL(pages_of(LEDGER_OF_THREAD), LOG_PAGES);
 }
 
 /* A run of `span` windows fills the log. Only then it gets a bit. */
@@ -440,18 +376,6 @@ TEST(a_bit_that_all_windows_share_is_passed_over)
 }
 
 /* A second fills the log */
-
-TEST(where_one_second_fills_the_log_some_of_its_windows_are_left_out)
-{
-    begin(LOG);
-    calls(0, 0, 50000);
-    uint64_t mask = the_ledger.header->window_mask;
-    CHECK(mask != 0 && mask >> WINDOW_BIT == 0);
-    CHECK_EQUAL(threads[0]->sampled_since_ticks, 0);
-    CHECK_EQUAL(found_in(owner_of_thread(0), 0).until_ticks, 0);
-    CHECK(found_calls(0, 0) > LOG_PAGES / 4 * PAGE);
-    check_thread(0, 1);
-}
 
 static void call_at(uint64_t ns)
 {
@@ -540,21 +464,6 @@ TEST(where_one_window_fills_the_log_the_rest_of_the_second_is_given_up)
     CHECK_EQUAL(the_ledger.header->window_mask, 0);
 }
 
-/* Each page has calls of two windows, of which no bit leaves out both; one leaves out the
- * present. */
-TEST(a_bit_that_leaves_out_a_part_of_each_page_is_not_added)
-{
-    begin(LOG);
-    for (unsigned thread = 0; thread < BUSY; thread++) {
-        calls(thread, 1, PAGE / 2);
-        calls(thread, 2, PAGE / 2);
-    }
-    for (unsigned thread = 0; thread <= LOG_PAGES - BUSY; thread++)
-        calls(thread, 2, 1);
-    CHECK_EQUAL(the_ledger.header->window_mask, 2 << WINDOW_BIT);
-    check_thread(LOG_PAGES - BUSY, 3);
-}
-
 TEST(a_page_stays_as_long_as_its_gap_matters)
 {
     begin(LOG);
@@ -574,21 +483,6 @@ TEST(a_page_stays_as_long_as_its_gap_matters)
     for (uint64_t at = 2048; at < 2060; at += 2)
         calls(0, at, 2 * LOG_PAGES * PAGE);
     CHECK_EQUAL(found_in(owner_of_thread(thread), 1).until_ticks, 0);
-}
-
-TEST(the_calls_that_a_page_has_decide_how_long_it_stays)
-{
-    begin(LOG);
-    activities(1, 1, PAGE);
-    calls(1, 1, PAGE);
-    const struct ledger_page *page = windows[1].page, *gpu_page = gpu_windows[1].page;
-    calls(1, 4, 1); /* the pages are full and get no more */
-    activities(1, 4, 1);
-    the_ledger.header->window_mask = the_ledger.header->device_mask = 1 << WINDOW_BIT;
-    for (uint64_t at = 6; at < 10; at += 2)
-        calls(0, at, LOG_PAGES * PAGE);
-    CHECK_EQUAL(page->owner, owner_of_thread(0));
-    CHECK_EQUAL(gpu_page->owner, owner_of_thread(0));
 }
 
 TEST(after_a_window_that_filled_the_log_others_are_sampled)
@@ -682,18 +576,6 @@ TEST(a_record_has_all_calls_of_its_time_beside_a_full_log)
     check_thread(1, 1000);
 }
 
-TEST(a_record_takes_nothing_from_the_log)
-{
-    begin(LOG);
-    record(1, 2, 100);
-    calls(0, 1, 50000);
-    CHECK_EQUAL(the_ledger.header->window_mask, 0);
-    CHECK_EQUAL(recorded_calls(0), calls_in_record(0, 1, 2));
-    CHECK_EQUAL(found_calls(0, 1), 50000);
-    calls(0, 4, LOG_PAGES * PAGE);
-    CHECK_EQUAL(the_ledger.header->window_mask, 0);
-}
-
 TEST(a_record_without_room_ends_and_the_log_goes_on)
 {
     begin(LOG);
@@ -773,26 +655,6 @@ TEST(an_open_page_is_not_taken)
     CHECK_EQUAL(samples[5].end_ticks, ticks_of_call(9, 5));
 }
 
-TEST(threads_that_idle_with_an_open_page_cost_no_window)
-{
-    begin(LOG);
-    for (unsigned thread = 1; thread < STREAMS; thread++)
-        calls(thread, 12 + thread % 4, 1);
-    uint64_t at = 16;
-    for (unsigned count = 0; count < LOG_PAGES - (STREAMS - 1); at++)
-        if ((at & 4) == 0) {
-            calls(0, at, PAGE);
-            count++;
-        }
-    CHECK_EQUAL(the_ledger.header->window_mask, 0);
-    calls(0, at, 1);
-    CHECK_EQUAL(bits(the_ledger.header->window_mask), 1);
-    CHECK(!(the_ledger.header->window_mask >> WINDOW_BIT &
-            4)); /* it would leave out the idle ones alone */
-    CHECK_EQUAL(threads[0]->sampled_since_ticks, 0);
-    CHECK(check_thread(0, at + 1) >= 8);
-}
-
 TEST(an_unfinished_collective_keeps_its_page)
 {
     begin(LOG);
@@ -842,18 +704,6 @@ static void check_common(const struct rank *one, const struct rank *other, uint6
         CHECK_EQUAL(one->complete[at] && other->complete[at], is_kept(at, one->mask | other->mask));
 }
 
-TEST(ranks_of_one_rate_have_the_same_windows)
-{
-    static struct rank one, other;
-    begin(LOG);
-    for (uint64_t end = 100; end <= 1600; end *= 2) {
-        run_rank(&one, 64, 5, end);
-        run_rank(&other, 66, 5, end);
-        CHECK_EQUAL(one.mask, other.mask);
-        check_common(&one, &other, 5, end);
-    }
-}
-
 /* A bit in which both differ halves what they have in common. */
 TEST(ranks_of_different_rates_have_at_least_about_half_of_what_the_less_sampled_one_has)
 {
@@ -888,20 +738,6 @@ TEST(the_next_window_is_the_first_above_without_bits_of_the_mask)
 
 /* Work */
 
-static uint64_t bits_of_all_masks(void)
-{
-    const struct ledger_header *header = the_ledger.header;
-    return bits(header->window_mask) + bits(header->device_mask) + bits(header->step_mask);
-}
-
-TEST(pages_are_looked_for_a_few_times_for_each_bit)
-{
-    begin(LOG);
-    for (uint64_t at = 0; at < SECONDS; at++)
-        calls(0, at, 200);
-    CHECK(samples_pages_looked_at <= 4 * LOG_PAGES * bits_of_all_masks());
-}
-
 TEST(many_threads_that_share_a_small_log_look_for_pages_once_in_a_window)
 {
     enum { BUSY_WINDOWS = 200 };
@@ -917,55 +753,6 @@ TEST(many_threads_that_share_a_small_log_look_for_pages_once_in_a_window)
     for (unsigned thread = 0; thread < STREAMS; thread++)
         complete += check_thread(thread, BUSY_WINDOWS);
     CHECK(complete > 0);
-}
-
-/* GPU streams */
-
-TEST(gpu_streams_have_a_mask_of_their_own)
-{
-    begin(LOG);
-    for (uint64_t at = 0; at < 500; at++) {
-        calls(0, at, at % 16 == 0);
-        activities(0, at, 100);
-    }
-    CHECK(the_ledger.header->device_mask != 0);
-    CHECK_EQUAL(the_ledger.header->window_mask, 0);
-    CHECK_EQUAL(check_thread(0, 500), 32);
-    CHECK(check_stream(0, 500) >= 10);
-}
-
-TEST(whoever_has_most_pages_gets_the_bit)
-{
-    begin(LOG);
-    for (uint64_t at = 0; at < 34; at++)
-        activities(0, at, PAGE);
-    for (uint64_t at = 0; at < 34; at++)
-        calls(0, at, PAGE);
-    calls(0, 34, 1); /* 33 pages of each could be reused; the thread wants one more */
-    activities(0, 35, 1);
-    calls(0, 35, 1);
-    CHECK(the_ledger.header->window_mask != 0 || the_ledger.header->device_mask != 0);
-    for (uint64_t at = 36; at < 1000; at++)
-        activities(0, at, PAGE);
-    CHECK(bits(the_ledger.header->device_mask) > 3);
-    CHECK(bits(the_ledger.header->window_mask) <= 1);
-    check_thread(0, 36);
-    check_stream(0, 1000);
-}
-
-TEST(a_gpu_that_filled_the_log_in_one_window_leaves_room_for_threads)
-{
-    begin(LOG);
-    for (uint64_t full = 1; full < 16; full++) {
-        begin_again(LOG);
-        for (unsigned stream = 0; stream < BUSY; stream++)
-            activities(stream, full, PAGE);
-        for (unsigned stream = 0; stream < BUSY; stream++)
-            activities(stream, full, 1);
-        for (uint64_t at = full + 1; at < 100; at++)
-            calls(0, at, 5);
-        CHECK(check_thread(0, 100) >= 10);
-    }
 }
 
 /* Steps */
@@ -1009,18 +796,6 @@ TEST(a_step_ends_where_the_next_one_begins)
     CHECK_EQUAL(the_ledger.header->step_mask, 0);
 }
 
-TEST(all_steps_stay_while_calls_fill_the_log)
-{
-    begin(LOG);
-    for (uint64_t at = 0; at < 1000; at++) {
-        calls(0, at, 200);
-        steps(1);
-    }
-    CHECK_EQUAL(check_steps(), 1000);
-    CHECK_EQUAL(the_ledger.header->step_mask, 0);
-    check_thread(0, 1000);
-}
-
 TEST(steps_without_end_leave_out_whole_pages)
 {
     begin(LOG);
@@ -1054,29 +829,6 @@ TEST(steps_that_find_no_page_are_missing_up_to_the_next_page)
     calls(0, 2, PAGE);
     steps(PAGE);
     CHECK_EQUAL(check_steps(), PAGE);
-}
-
-TEST(the_page_of_the_current_step_is_not_taken)
-{
-    begin(LOG);
-    steps(PAGE + 5);
-    the_ledger.header->step_mask = 1; /* its page is the second */
-    for (uint64_t at = 0; at < 2000; at++)
-        calls(0, at, 10);
-    the_ledger.header->step_mask = 0;
-    CHECK_EQUAL(check_steps(), PAGE + 5);
-    steps(1);
-    CHECK_EQUAL(check_steps(), PAGE + 6);
-}
-
-TEST(a_sampled_step_ends_where_one_that_is_left_out_begins)
-{
-    begin(LOG);
-    the_ledger.header->step_mask = 1;
-    steps(PAGE + 10);
-    CHECK_EQUAL(check_steps(), PAGE);
-    steps(2 * PAGE);
-    CHECK_EQUAL(check_steps(), PAGE + PAGE);
 }
 
 /* No log */

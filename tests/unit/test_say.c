@@ -155,16 +155,6 @@ TEST(without_descriptors_a_line_is_still_said)
     CHECK_TEXT(read_from(reader), "commprof: there is room for it\n");
 }
 
-TEST(a_full_socket_is_not_waited_for)
-{
-    int ends[2];
-    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
-    begin_with(ends[WRITE]);
-    fill(STDERR_FILENO);
-    say_text("there is no room for it");
-    end();
-}
-
 static int open_terminal(int *leader)
 {
     *leader = posix_openpt(O_RDWR | O_NOCTTY);
@@ -189,18 +179,6 @@ TEST(a_terminal_is_written_to)
     say_text("on a terminal");
     end();
     CHECK_TEXT(read_from(leader), "commprof: on a terminal\r\n");
-}
-
-TEST(a_file_gets_the_line_between_what_the_job_writes)
-{
-    int file = open("log", O_RDWR | O_CREAT, 0600);
-    begin_with(dup(file));
-    dprintf(STDERR_FILENO, "before\n");
-    say_text("between");
-    dprintf(STDERR_FILENO, "after\n");
-    end();
-    lseek(file, 0, SEEK_SET);
-    CHECK_TEXT(read_from(file), "before\ncommprof: between\nafter\n");
 }
 
 TEST(nothing_is_written_to_what_has_become_descriptor_2_since)

@@ -30,21 +30,6 @@ static size_t index_of(const char *variable)
     return index;
 }
 
-#define CHECK_READS(VARIABLE, TEXT, FIELD, VALUE) \
-    do {                                          \
-        read_with(VARIABLE, TEXT);                \
-        CHECK_EQUAL(settings.FIELD, VALUE);       \
-        CHECK_EQUAL(complaint_count, 0);          \
-    } while (0)
-
-#define CHECK_REFUSES(VARIABLE, TEXT, FIELD, DEFAULT)                                             \
-    do {                                                                                          \
-        read_with(VARIABLE, TEXT);                                                                \
-        CHECK_EQUAL(settings.FIELD, DEFAULT);                                                     \
-        CHECK_EQUAL(complaint_count, 1);                                                          \
-        CHECK(strncmp(complaints[0], VARIABLE "=" TEXT " ", strlen(VARIABLE "=" TEXT " ")) == 0); \
-    } while (0)
-
 TEST(without_variables_the_defaults_stand)
 {
     settings_read(complain);
@@ -66,111 +51,75 @@ TEST(every_default_passes_the_users_parser)
         CHECK_TEXT(settings_value(i), SETTINGS_TABLE[i].fallback);
 }
 
-TEST(an_empty_variable_means_the_default)
+/* Each is read as the value that is printed. NULL: it is named, and the default stands. */
+TEST(a_value_is_read_as_it_is_printed_or_named)
 {
-    CHECK_READS("COMMPROF_MEMORY", "", memory_bytes, 64 << 20);
-}
-
-TEST(sizes_have_units)
-{
-    CHECK_READS("COMMPROF_MEMORY", "65536", memory_bytes, 65536);
-    CHECK_READS("COMMPROF_MEMORY", "3k", memory_bytes, 3 << 10);
-    CHECK_READS("COMMPROF_MEMORY", "3K", memory_bytes, 3 << 10);
-    CHECK_READS("COMMPROF_MEMORY", "16M", memory_bytes, 16 << 20);
-    CHECK_READS("COMMPROF_MEMORY", "16m", memory_bytes, 16 << 20);
-    CHECK_READS("COMMPROF_MEMORY", "2G", memory_bytes, 2ll << 30);
-    CHECK_READS("COMMPROF_SAMPLES", "0", samples_bytes, 0);
+    static const struct {
+        const char *variable, *texts[12][2];
+    } ROWS[] = {
+        {"COMMPROF_MEMORY",
+         {{"65536", "64K"},
+          {"3k", "3K"},
+          {"16m", "16M"},
+          {"2G", "2G"},
+          {"1000", "1000"},
+          {"2048K", "2M"},
+          {"4096G", "4096G"}}},
+        {"COMMPROF_MEMORY",
+         {{"much"},
+          {"-5"},
+          {" -5"},
+          {"5T"},
+          {"5MB"},
+          {"1.5G"},
+          {"17179869184G"},
+          {"99999999999999999999"}}},
+        {"COMMPROF_SAMPLES", {{"0", "0"}}},
+        {"COMMPROF_RECORD",
+         {{"20", "20"},
+          {"0.25@3600.000000001", "0.25@3600.000000001"},
+          {"100@20", "100@20"},
+          {"0", "0"},
+          {"1.00000000019", "1"}}},
+        {"COMMPROF_RECORD",
+         {{"20s"},
+          {"20@"},
+          {"@20"},
+          {"-1"},
+          {"1.@2"},
+          {"1,5"},
+          {"1@2@3"},
+          {"1000000000"},
+          {"1@99999999999999999999999"}}},
+        {"COMMPROF_VERBOSE",
+         {{"0", "0"}, {"2", "2"}, {"very"}, {"2x"}, {"-1"}, {" -1"}, {"99999999999999999999"}}},
+        {"COMMPROF_QUIET", {{"on", "on"}, {"1", "on"}, {"yes", "on"}, {"TRUE", "on"}, {"maybe"}}},
+        {"COMMPROF_START", {{"off", "off"}, {"0", "off"}, {"No", "off"}, {"false", "off"}}},
+        {"COMMPROF_CLOCK",
+         {{"auto", "auto"}, {"counter", "counter"}, {"Monotonic", "monotonic"}, {"sundial"}}},
+        {"COMMPROF_RANKS",
+         {{"0-63:8,5", "0-63:8,5"}, {"One-Per-Node", SETTING_ONE_PER_NODE}, {"one"}}},
+        {"COMMPROF_OUTPUT", {{"run", "run"}}},
+    };
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
+        for (const char *const(*row)[2] = ROWS[i].texts; (*row)[0]; row++) {
+            char named[128];
+            size_t index = index_of(ROWS[i].variable);
+            unit_context = (*row)[0];
+            read_with(ROWS[i].variable, (*row)[0]);
+            CHECK_TEXT(settings_value(index),
+                       (*row)[1] ? (*row)[1] : SETTINGS_TABLE[index].fallback);
+            CHECK_EQUAL(complaint_count, (*row)[1] == NULL);
+            snprintf(named, sizeof named, "%s=%s is not understood (", ROWS[i].variable, (*row)[0]);
+            CHECK((*row)[1] || strncmp(complaints[0], named, strlen(named)) == 0);
+        }
 }
 
 TEST(a_stretch_has_seconds_and_begins_at_one)
 {
-    CHECK_READS("COMMPROF_RECORD", "20", record.length_ns, 20000000000);
-    CHECK_EQUAL(settings.record.begin_ns, 0);
-    CHECK_READS("COMMPROF_RECORD", "0.25@3600.000000001", record.length_ns, 250000000);
+    read_with("COMMPROF_RECORD", "0.25@3600.000000001");
+    CHECK_EQUAL(settings.record.length_ns, 250000000);
     CHECK_EQUAL(settings.record.begin_ns, 3600000000001);
-    CHECK_TEXT(settings_value(index_of("COMMPROF_RECORD")), "0.25@3600.000000001");
-    CHECK_READS("COMMPROF_RECORD", "100@20", record.begin_ns, 20000000000);
-    CHECK_TEXT(settings_value(index_of("COMMPROF_RECORD")), "100@20");
-    CHECK_READS("COMMPROF_RECORD", "0", record.length_ns, 0);
-    CHECK_READS("COMMPROF_RECORD", "1.00000000019", record.length_ns, 1000000000);
-}
-
-TEST(malformed_stretches_are_named_and_the_default_stands)
-{
-    CHECK_REFUSES("COMMPROF_RECORD", "20s", record.length_ns, 0);
-    CHECK_REFUSES("COMMPROF_RECORD", "20@", record.length_ns, 0);
-    CHECK_REFUSES("COMMPROF_RECORD", "@20", record.length_ns, 0);
-    CHECK_REFUSES("COMMPROF_RECORD", "-1", record.length_ns, 0);
-    CHECK_REFUSES("COMMPROF_RECORD", "1.@2", record.length_ns, 0);
-    CHECK_REFUSES("COMMPROF_RECORD", "1,5", record.length_ns, 0);
-    CHECK_REFUSES("COMMPROF_RECORD", "1@2@3", record.length_ns, 0);
-    CHECK_REFUSES("COMMPROF_RECORD", "1000000000", record.length_ns, 0);
-    CHECK_REFUSES("COMMPROF_RECORD", "1@99999999999999999999999", record.length_ns, 0);
-}
-
-TEST(malformed_sizes_are_named_and_the_default_stands)
-{
-    CHECK_REFUSES("COMMPROF_MEMORY", "much", memory_bytes, 64 << 20);
-    CHECK_REFUSES("COMMPROF_MEMORY", "-5", memory_bytes, 64 << 20);
-    CHECK_REFUSES("COMMPROF_MEMORY", " -5", memory_bytes, 64 << 20);
-    CHECK_REFUSES("COMMPROF_MEMORY", "5T", memory_bytes, 64 << 20);
-    CHECK_REFUSES("COMMPROF_MEMORY", "5MB", memory_bytes, 64 << 20);
-    CHECK_REFUSES("COMMPROF_MEMORY", "1.5G", memory_bytes, 64 << 20);
-    CHECK_REFUSES("COMMPROF_MEMORY", "17179869184G", memory_bytes, 64 << 20); /* 2^64 */
-    CHECK_REFUSES("COMMPROF_MEMORY", "99999999999999999999", memory_bytes, 64 << 20);
-}
-
-TEST(numbers_are_decimal)
-{
-    CHECK_READS("COMMPROF_VERBOSE", "0", verbose, 0);
-    CHECK_READS("COMMPROF_VERBOSE", "2", verbose, 2);
-}
-
-TEST(malformed_numbers_are_named_and_the_default_stands)
-{
-    CHECK_REFUSES("COMMPROF_VERBOSE", "very", verbose, 0);
-    CHECK_REFUSES("COMMPROF_VERBOSE", "2x", verbose, 0);
-    CHECK_REFUSES("COMMPROF_VERBOSE", "-1", verbose, 0);
-    CHECK_REFUSES("COMMPROF_VERBOSE", " -1", verbose, 0);
-    CHECK_REFUSES("COMMPROF_VERBOSE", "99999999999999999999", verbose, 0);
-}
-
-TEST(flags_have_the_usual_words)
-{
-    CHECK_READS("COMMPROF_QUIET", "on", quiet, true);
-    CHECK_READS("COMMPROF_QUIET", "1", quiet, true);
-    CHECK_READS("COMMPROF_QUIET", "yes", quiet, true);
-    CHECK_READS("COMMPROF_QUIET", "TRUE", quiet, true);
-    CHECK_READS("COMMPROF_START", "off", start, false);
-    CHECK_READS("COMMPROF_START", "0", start, false);
-    CHECK_READS("COMMPROF_START", "No", start, false);
-    CHECK_READS("COMMPROF_START", "false", start, false);
-}
-
-TEST(malformed_flags_are_named_and_the_default_stands)
-{
-    CHECK_REFUSES("COMMPROF_QUIET", "maybe", quiet, false);
-    CHECK_REFUSES("COMMPROF_START", "2", start, true);
-    CHECK_REFUSES("COMMPROF_START", "of", start, true);
-}
-
-TEST(clocks_have_names)
-{
-    CHECK_READS("COMMPROF_CLOCK", "auto", clock, CLOCK_AUTO);
-    CHECK_READS("COMMPROF_CLOCK", "counter", clock, CLOCK_COUNTER);
-    CHECK_READS("COMMPROF_CLOCK", "Monotonic", clock, CLOCK_GETTIME);
-}
-
-TEST(malformed_clocks_are_named_and_the_default_stands)
-{
-    CHECK_REFUSES("COMMPROF_CLOCK", "sundial", clock, CLOCK_AUTO);
-}
-
-TEST(texts_are_taken_as_they_are)
-{
-    read_with("COMMPROF_OUTPUT", "/scratch/run of %p");
-    CHECK_TEXT(settings.output, "/scratch/run of %p");
-    CHECK_EQUAL(complaint_count, 0);
 }
 
 TEST(a_text_that_does_not_fit_is_named_and_the_default_stands)
@@ -181,13 +130,6 @@ TEST(a_text_that_does_not_fit_is_named_and_the_default_stands)
     CHECK_TEXT(settings.output, "");
     CHECK_EQUAL(complaint_count, 1);
     CHECK(strncmp(complaints[0], "COMMPROF_OUTPUT=xxx", 19) == 0);
-}
-
-TEST(a_complaint_says_what_is_understood_and_what_is_used)
-{
-    read_with("COMMPROF_CLOCK", "sundial");
-    CHECK(strstr(complaints[0], SETTINGS_TABLE[index_of("COMMPROF_CLOCK")].argument) != NULL);
-    CHECK(strstr(complaints[0], "using auto") != NULL);
 }
 
 TEST(a_variable_that_is_no_setting_is_named_once)
@@ -204,12 +146,6 @@ TEST(the_beginning_of_a_settings_name_is_not_the_setting)
     CHECK_TEXT(settings.output, "");
 }
 
-TEST(variables_of_other_programs_are_ignored)
-{
-    read_with("COMMPROFILER", "x");
-    CHECK_EQUAL(complaint_count, 0);
-}
-
 TEST(every_fault_is_named)
 {
     setenv("COMMPROF_CLOCK", "sundial", 1);
@@ -218,37 +154,11 @@ TEST(every_fault_is_named)
     CHECK_EQUAL(complaint_count, 3);
 }
 
-TEST(faults_may_go_unsaid)
-{
-    setenv("COMMPROF_CLOCK", "sundial", 1);
-    setenv("COMMPROF_TYPO", "1", 1);
-    settings_read(NULL);
-    CHECK_EQUAL(settings.clock, CLOCK_AUTO);
-}
-
 TEST(reading_again_forgets_the_first_reading)
 {
     read_with("COMMPROF_MEMORY", "1M");
     settings_read(complain);
     CHECK_EQUAL(settings.memory_bytes, 64 << 20);
-}
-
-TEST(a_value_is_printed_as_it_can_be_read_again)
-{
-    read_with("COMMPROF_MEMORY", "1536K");
-    CHECK_TEXT(settings_value(index_of("COMMPROF_MEMORY")), "1536K");
-    read_with("COMMPROF_MEMORY", "2048K");
-    CHECK_TEXT(settings_value(index_of("COMMPROF_MEMORY")), "2M");
-    read_with("COMMPROF_MEMORY", "1000");
-    CHECK_TEXT(settings_value(index_of("COMMPROF_MEMORY")), "1000");
-    read_with("COMMPROF_MEMORY", "4096G");
-    CHECK_TEXT(settings_value(index_of("COMMPROF_MEMORY")), "4096G");
-    read_with("COMMPROF_CLOCK", "MONOTONIC");
-    CHECK_TEXT(settings_value(index_of("COMMPROF_CLOCK")), "monotonic");
-    read_with("COMMPROF_QUIET", "1");
-    CHECK_TEXT(settings_value(index_of("COMMPROF_QUIET")), "on");
-    read_with("COMMPROF_OUTPUT", "run");
-    CHECK_TEXT(settings_value(index_of("COMMPROF_OUTPUT")), "run");
 }
 
 TEST(calls_are_left_out_by_name_with_or_without_prefix)
@@ -262,28 +172,10 @@ TEST(calls_are_left_out_by_name_with_or_without_prefix)
     CHECK(!settings_excludes("MPI_Send"));
 }
 
-TEST(an_empty_list_leaves_nothing_out)
-{
-    settings_read(NULL);
-    CHECK(!settings_excludes("MPI_Test"));
-}
-
 TEST(a_list_of_nothing_but_commas_leaves_nothing_out)
 {
     read_with("COMMPROF_EXCLUDE", ",, ,MPI_,");
     CHECK(!settings_excludes("MPI_Test"));
-}
-
-TEST(ranks_are_a_list_or_one_per_node)
-{
-    read_with("COMMPROF_RANKS", "0-63:8,5");
-    CHECK_TEXT(settings.ranks, "0-63:8,5");
-    read_with("COMMPROF_RANKS", "One-Per-Node");
-    CHECK_TEXT(settings.ranks, SETTING_ONE_PER_NODE);
-    CHECK_EQUAL(complaint_count, 0);
-    read_with("COMMPROF_RANKS", "one");
-    CHECK_TEXT(settings.ranks, "");
-    CHECK_TEXT(complaints[0], "COMMPROF_RANKS=one is not understood (LIST); using the default");
 }
 
 TEST(a_list_names_whole_words_or_their_beginning)
@@ -333,16 +225,6 @@ TEST(a_malformed_variable_leaves_the_sites_value)
     CHECK_TEXT(complaints[0], "COMMPROF_MEMORY=much is not understood (SIZE); using 8M");
 }
 
-TEST(what_commprof_replay_says_of_itself_is_no_setting)
-{
-    setenv("COMMPROF_REPLAY_GAPS", "none", 1);
-    site_says("");
-    CHECK_EQUAL(complaint_count, 0);
-    setenv("COMMPROF_REPLY_GAPS", "none", 1);
-    site_says("");
-    CHECK_EQUAL(complaint_count, 1);
-}
-
 TEST(what_is_wrong_in_the_sites_file_is_one_line)
 {
     site_says("memory = much\ntypo = 1\nconfig = other\nsamples = 1M\n");
@@ -387,14 +269,6 @@ TEST(a_user_may_have_another_profile_than_the_site)
     site_says("profile = site\nmemory = 8M\n");
     CHECK_EQUAL(settings.samples_bytes, 4 << 20);
     CHECK_EQUAL(settings.memory_bytes, 8 << 20);
-    CHECK_REFUSES("COMMPROF_PROFILE", "small", profile, PROFILE_SITE);
-}
-
-TEST(a_site_that_is_gone_leaves_nothing)
-{
-    site_says("memory = 8M\n");
-    setenv("COMMPROF_CONFIG", "/dev/null", 1);
-    settings_read(complain);
-    CHECK_EQUAL(settings.memory_bytes, 64 << 20);
-    CHECK_EQUAL(complaint_count, 0);
+    read_with("COMMPROF_PROFILE", "small");
+    CHECK_EQUAL(settings.profile, PROFILE_SITE);
 }

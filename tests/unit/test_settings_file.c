@@ -105,12 +105,3 @@ TEST(the_null_device_is_an_empty_file)
     read_path("/dev/null", false);
     check_not_used("");
 }
-
-TEST(reading_again_forgets_the_first_reading)
-{
-    read_text("rubbish\nrubbish\n");
-    read_text("quiet = on\n");
-    CHECK_TEXT(taken, "quiet=on;");
-    CHECK_TEXT(file.fault, "");
-    CHECK_EQUAL(file.more_faults, 0);
-}

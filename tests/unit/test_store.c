@@ -5,14 +5,12 @@
 #include "ledger/cells.h"
 #include "ledger/peers.h"
 #include "output/sqlite.h"
-#include "unit.h"
+#include "files.h"
 
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <sched.h>
 #include <stddef.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -125,12 +123,6 @@ static const char *ask(const char *sql)
     CHECK(sqlite.exec(database, sql, add_row, answer, NULL) == SQLITE_OK);
     sqlite.close(database);
     return answer;
-}
-
-static bool is_there(const char *path)
-{
-    struct stat about;
-    return lstat(path, &about) == 0;
 }
 
 /* Contents. tests/report/test_stored.py compares the rows of all tables with those that the
@@ -540,9 +532,7 @@ TEST(nothing_but_the_database_is_left)
 TEST(what_an_interrupted_run_left_is_replaced)
 {
     begin();
-    FILE *file = fopen("rank-3.db.tmp", "w");
-    fputs("half of a database", file);
-    fclose(file);
+    write_file("rank-3.db.tmp", "half of a database");
     store();
     CHECK_TEXT(ask("SELECT world_rank FROM rank"), "3");
     CHECK(!is_there("rank-3.db.tmp"));
@@ -580,11 +570,7 @@ TEST(a_full_disk_is_said_and_leaves_nothing)
     begin();
     for (uint64_t bytes = 1; bytes <= 1000; bytes++)
         send(0, bytes, bytes, 1);
-    CHECK(mkdir("disk", 0700) == 0);
-    bool alone = unshare(CLONE_NEWNS) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0;
-    if (!alone || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-        mount("tmpfs", "disk", "tmpfs", 0, "size=64k") != 0)
-        unit_skip("cannot mount a small tmpfs here: needs root or user namespaces");
+    mount_here("disk", "tmpfs", "size=64k");
     CHECK(!store_at("disk/rank-3.db"));
     CHECK(strlen(why) > 0);
     CHECK(!is_there("disk/rank-3.db"));
@@ -626,9 +612,7 @@ TEST(a_disk_that_fails_is_said)
 TEST(a_link_that_somebody_has_put_there_is_not_written_through)
 {
     begin();
-    FILE *file = fopen("precious", "w");
-    fputs("data", file);
-    fclose(file);
+    write_file("precious", "data");
     CHECK(symlink("precious", "rank-3.db.tmp") == 0);
     store();
     struct stat about;
@@ -640,9 +624,7 @@ TEST(a_link_that_somebody_has_put_there_is_not_written_through)
 TEST(a_database_that_somebody_else_has_put_there_is_not_replaced)
 {
     begin();
-    FILE *file = fopen("rank-3.db", "w");
-    fputs("data", file);
-    fclose(file);
+    write_file("rank-3.db", "data");
     CHECK(!store_at("rank-3.db"));
     CHECK_TEXT(why, "File exists");
     struct stat about;

@@ -74,13 +74,6 @@ TEST(threads_whose_tables_grow_count_every_call)
     CHECK_EQUAL(the_ledger.header->dropped_calls, 0);
 }
 
-TEST(threads_whose_tables_fold_count_every_call)
-{
-    begin(4 << 20);
-    together(call_with_many_sizes);
-    CHECK_EQUAL(calls_counted(), THREADS * ROUNDS);
-}
-
 static void *make_use_and_free(void *number)
 {
     for (uint64_t round = 0; round < ROUNDS; round++) {
@@ -124,47 +117,6 @@ TEST(threads_that_first_use_a_communicator_at_once_share_its_entry)
     for (size_t i = 0; i < sizeof shared / sizeof shared[0]; i++)
         CHECK_EQUAL(communicators_find(shared[i])->entry->communicator,
                     communicators_find(shared[i])->slot);
-}
-
-/* A log so small that pages change their owner all the time. */
-static void *keep_collectives_and_messages(void *number)
-{
-    mpi_handle comm = comms[(intptr_t)number][0];
-    for (uint64_t round = 0; round < ROUNDS; round++) {
-        struct call call UNTIL_RETURN;
-        call_enter(&call, CALL_Barrier, SITE_JOB);
-        announce_collective(&call, comm, 0);
-        call_start(&call);
-        call_end(&call, MPI_SUCCESS);
-        account_call(&call, traffic_none(&call, comm));
-        call_return(&call);
-        call_on(comm, 8);
-    }
-    return NULL;
-}
-
-static void look_at_samples(const struct ledger_page *page)
-{
-    unsigned owner = (unsigned)(page->owner >> 8);
-    for (int i = 0; i < LEDGER_PAGE_SAMPLES; i++) {
-        const struct ledger_sample *sample = &page->samples[i];
-        if (sample->end_ticks)
-            CHECK_EQUAL(sample->thread, owner);
-    }
-}
-
-TEST(threads_with_samples_share_the_log)
-{
-    begin(64 << 20);
-    for (int i = 0; i < THREADS; i++)
-        communicators_created(comms[i][0], CALL_Comm_dup, mpi_abi.comm_world, true, 0);
-    together(keep_collectives_and_messages);
-    CHECK_EQUAL(calls_counted(), 2 * THREADS * ROUNDS);
-    for (uint32_t i = 0; i < the_ledger.header->chunk_count; i++) {
-        const struct ledger_chunk *chunk = reader_chunk(the_ledger.header, i);
-        for (uint32_t k = 0; chunk->kind == LEDGER_SAMPLES && k < chunk->used; k++)
-            look_at_samples(reader_entry(chunk, k));
-    }
 }
 
 /* Each thread starts what the next one completes. */

@@ -66,6 +66,13 @@ static const struct counts NONE = {NULL, false}; /* not significant: must not be
         CHECK_EQUAL(traffic_.peer, PEER_NONE);      \
     } while (0)
 
+#define COUNTS(CALL, ARGUMENTS, BYTES, VOLUME) \
+    CHECK_TRAFFIC(traffic_##CALL(&CALLED, UNPACKED ARGUMENTS), BYTES, VOLUME)
+#define UNPACKED(...) __VA_ARGS__
+#define IN_PLACE mpi_abi.in_place
+#define ROOT mpi_abi.root
+#define NOBODY mpi_abi.proc_null
+
 /* Sizes */
 
 TEST(bytes_are_count_times_size)
@@ -171,15 +178,15 @@ TEST(a_call_that_failed_moves_nothing_and_asks_nothing)
 TEST(an_unknown_abi_is_asked_nothing)
 {
     fake_mpi_speak("unknown");
-    CHECK_TRAFFIC(traffic_bcast(&CALLED, 10, GARBAGE, HERE, GARBAGE), 0, 0);
-    CHECK_TRAFFIC(traffic_scatterv(&CALLED, NONE, GARBAGE, 10, GARBAGE, HERE, GARBAGE), 0, 0);
+    COUNTS(bcast, (10, GARBAGE, HERE, GARBAGE), 0, 0);
+    COUNTS(scatterv, (NONE, GARBAGE, 10, GARBAGE, HERE, GARBAGE), 0, 0);
     CHECK_EQUAL(fake_questions, 0);
 }
 
 TEST(a_barrier_moves_nothing_on_its_communicator)
 {
     begin();
-    CHECK_TRAFFIC(traffic_none(&CALLED, world), 0, 0);
+    COUNTS(none, (world), 0, 0);
     CHECK(traffic_none(&CALLED, world).communicator == communicators_find(world));
 }
 
@@ -199,7 +206,7 @@ TEST(a_message_goes_to_the_peers_world_rank)
 TEST_UNDER_EACH_ABI(a_message_to_nobody_moves_nothing)
 {
     begin();
-    CHECK_TRAFFIC(traffic_message(&CALLED, 10, BYTES_8, mpi_abi.proc_null, 7, world), 0, 0);
+    COUNTS(message, (10, BYTES_8, NOBODY, 7, world), 0, 0);
 }
 
 TEST(an_empty_message_has_a_peer)
@@ -235,52 +242,41 @@ TEST(an_arrival_has_the_size_that_arrived)
 TEST_UNDER_EACH_ABI(a_bcast_has_its_size_on_every_rank_and_its_volume_at_the_root)
 {
     begin();
-    CHECK_TRAFFIC(traffic_bcast(&CALLED, 10, BYTES_8, HERE, world), 80, 80);
-    CHECK_TRAFFIC(traffic_bcast(&CALLED, 10, BYTES_8, ELSEWHERE, world), 80, 0);
-    CHECK_TRAFFIC(traffic_bcast(&CALLED, 10, BYTES_8, mpi_abi.root, inter), 80, 80);
-    CHECK_TRAFFIC(traffic_bcast(&CALLED, 10, GARBAGE, mpi_abi.proc_null, inter), 0, 0);
-    CHECK_TRAFFIC(traffic_bcast(&CALLED, 10, BYTES_8, HERE, inter), 80,
-                  0); /* rank 1 of the other group */
+    COUNTS(bcast, (10, BYTES_8, HERE, world), 80, 80);
+    COUNTS(bcast, (10, BYTES_8, ELSEWHERE, world), 80, 0);
+    COUNTS(bcast, (10, BYTES_8, ROOT, inter), 80, 80);
+    COUNTS(bcast, (10, GARBAGE, NOBODY, inter), 0, 0);
+    COUNTS(bcast, (10, BYTES_8, HERE, inter), 80, 0); /* rank 1 of the other group */
 }
 
 TEST_UNDER_EACH_ABI(a_reduce_has_its_size_on_every_rank_and_no_volume_at_a_root_of_the_other_group)
 {
     begin();
-    CHECK_TRAFFIC(traffic_reduce(&CALLED, 10, BYTES_8, HERE, world), 80, 80);
-    CHECK_TRAFFIC(traffic_reduce(&CALLED, 10, BYTES_8, ELSEWHERE, world), 80, 80);
-    CHECK_TRAFFIC(traffic_reduce(&CALLED, 10, BYTES_8, mpi_abi.root, inter), 80, 0);
-    CHECK_TRAFFIC(traffic_reduce(&CALLED, 10, GARBAGE, mpi_abi.proc_null, inter), 0, 0);
-    CHECK_TRAFFIC(traffic_reduce(&CALLED, 10, BYTES_8, HERE, inter), 80, 80);
-}
-
-TEST(an_allreduce_counts_its_buffer)
-{
-    begin();
-    CHECK_TRAFFIC(traffic_allreduce(&CALLED, 300000000, BYTES_8, world), 2400000000, 2400000000);
-    CHECK_TRAFFIC(traffic_allreduce(&CALLED, 10, BYTES_8, inter), 80, 80);
+    COUNTS(reduce, (10, BYTES_8, HERE, world), 80, 80);
+    COUNTS(reduce, (10, BYTES_8, ELSEWHERE, world), 80, 80);
+    COUNTS(reduce, (10, BYTES_8, ROOT, inter), 80, 0);
+    COUNTS(reduce, (10, GARBAGE, NOBODY, inter), 0, 0);
+    COUNTS(reduce, (10, BYTES_8, HERE, inter), 80, 80);
 }
 
 TEST(a_reduce_scatter_counts_the_whole_send_buffer)
 {
     begin();
-    CHECK_TRAFFIC(traffic_reduce_scatter(&CALLED, ints((int[]){1, 2, 3, 4}), BYTES_8, world), 80,
-                  80);
-    CHECK_TRAFFIC(traffic_reduce_scatter(&CALLED, ints((int[]){1, 2}), BYTES_8, inter), 24, 24);
+    COUNTS(reduce_scatter, (ints((int[]){1, 2, 3, 4}), BYTES_8, world), 80, 80);
+    COUNTS(reduce_scatter, (ints((int[]){1, 2}), BYTES_8, inter), 24, 24);
     CHECK_TRAFFIC(
         traffic_reduce_scatter(&CALLED, wides((mpi_count[]){1ll << 33, 0, 0, 1}), BYTES_8, world),
         (8ll << 33) + 8, (8ll << 33) + 8);
-    CHECK_TRAFFIC(traffic_reduce_scatter_block(&CALLED, 10, BYTES_8, world), 320, 320);
-    CHECK_TRAFFIC(traffic_reduce_scatter_block(&CALLED, 10, BYTES_8, inter), 160, 160);
+    COUNTS(reduce_scatter_block, (10, BYTES_8, world), 320, 320);
+    COUNTS(reduce_scatter_block, (10, BYTES_8, inter), 160, 160);
 }
 
 TEST(counts_that_sum_above_an_int_are_summed_in_full)
 {
     begin();
     int counts[] = {2000000000, 2000000000, 2000000000, 2000000000};
-    CHECK_TRAFFIC(traffic_reduce_scatter(&CALLED, ints(counts), BYTES_8, world), 64000000000,
-                  64000000000);
-    CHECK_TRAFFIC(traffic_reduce_scatter_block(&CALLED, 2000000000, BYTES_8, world), 64000000000,
-                  64000000000);
+    COUNTS(reduce_scatter, (ints(counts), BYTES_8, world), 64000000000, 64000000000);
+    COUNTS(reduce_scatter_block, (2000000000, BYTES_8, world), 64000000000, 64000000000);
 }
 
 /* Gather, Scatter, Allgather, Alltoall: one process's block */
@@ -288,40 +284,33 @@ TEST(counts_that_sum_above_an_int_are_summed_in_full)
 TEST_UNDER_EACH_ABI(a_gather_counts_one_block_and_reads_only_what_is_significant)
 {
     begin();
-    CHECK_TRAFFIC(traffic_gather(&CALLED, buffer, 10, BYTES_8, 20, BYTES_4, HERE, world), 80, 80);
-    CHECK_TRAFFIC(traffic_gather(&CALLED, mpi_abi.in_place, 99, GARBAGE, 20, BYTES_4, HERE, world),
-                  80, 80);
-    CHECK_TRAFFIC(traffic_gather(&CALLED, buffer, 10, BYTES_8, 99, GARBAGE, ELSEWHERE, world), 80,
-                  80);
-    CHECK_TRAFFIC(traffic_gather(&CALLED, buffer, 99, GARBAGE, 20, BYTES_4, mpi_abi.root, inter),
-                  80, 0);
-    CHECK_TRAFFIC(
-        traffic_gather(&CALLED, buffer, 99, GARBAGE, 99, GARBAGE, mpi_abi.proc_null, inter), 0, 0);
-    CHECK_TRAFFIC(traffic_gather(&CALLED, buffer, 10, BYTES_8, 99, GARBAGE, HERE, inter), 80, 80);
+    COUNTS(gather, (buffer, 10, BYTES_8, 20, BYTES_4, HERE, world), 80, 80);
+    COUNTS(gather, (IN_PLACE, 99, GARBAGE, 20, BYTES_4, HERE, world), 80, 80);
+    COUNTS(gather, (buffer, 10, BYTES_8, 99, GARBAGE, ELSEWHERE, world), 80, 80);
+    COUNTS(gather, (buffer, 99, GARBAGE, 20, BYTES_4, ROOT, inter), 80, 0);
+    COUNTS(gather, (buffer, 99, GARBAGE, 99, GARBAGE, NOBODY, inter), 0, 0);
+    COUNTS(gather, (buffer, 10, BYTES_8, 99, GARBAGE, HERE, inter), 80, 80);
 }
 
 TEST_UNDER_EACH_ABI(a_scatter_counts_one_block_and_all_of_them_as_the_roots_volume)
 {
     begin();
-    CHECK_TRAFFIC(traffic_scatter(&CALLED, 10, BYTES_8, 99, GARBAGE, HERE, world), 80, 320);
-    CHECK_TRAFFIC(traffic_scatter(&CALLED, 99, GARBAGE, 20, BYTES_4, ELSEWHERE, world), 80, 0);
-    CHECK_TRAFFIC(traffic_scatter(&CALLED, 10, BYTES_8, 99, GARBAGE, mpi_abi.root, inter), 80, 240);
-    CHECK_TRAFFIC(traffic_scatter(&CALLED, 99, GARBAGE, 99, GARBAGE, mpi_abi.proc_null, inter), 0,
-                  0);
-    CHECK_TRAFFIC(traffic_scatter(&CALLED, 99, GARBAGE, 20, BYTES_4, HERE, inter), 80, 0);
+    COUNTS(scatter, (10, BYTES_8, 99, GARBAGE, HERE, world), 80, 320);
+    COUNTS(scatter, (99, GARBAGE, 20, BYTES_4, ELSEWHERE, world), 80, 0);
+    COUNTS(scatter, (10, BYTES_8, 99, GARBAGE, ROOT, inter), 80, 240);
+    COUNTS(scatter, (99, GARBAGE, 99, GARBAGE, NOBODY, inter), 0, 0);
+    COUNTS(scatter, (99, GARBAGE, 20, BYTES_4, HERE, inter), 80, 0);
 }
 
 TEST_UNDER_EACH_ABI(an_allgather_counts_its_block_and_an_alltoall_one_for_each_process_as_volume)
 {
     begin();
-    CHECK_TRAFFIC(traffic_allgather(&CALLED, buffer, 10, BYTES_8, 99, GARBAGE, world), 80, 80);
-    CHECK_TRAFFIC(traffic_allgather(&CALLED, mpi_abi.in_place, 99, GARBAGE, 20, BYTES_4, world), 80,
-                  80);
-    CHECK_TRAFFIC(traffic_allgather(&CALLED, buffer, 10, BYTES_8, 99, GARBAGE, inter), 80, 80);
-    CHECK_TRAFFIC(traffic_alltoall(&CALLED, buffer, 10, BYTES_8, 99, GARBAGE, world), 80, 320);
-    CHECK_TRAFFIC(traffic_alltoall(&CALLED, mpi_abi.in_place, 99, GARBAGE, 20, BYTES_4, world), 80,
-                  320);
-    CHECK_TRAFFIC(traffic_alltoall(&CALLED, buffer, 10, BYTES_8, 99, GARBAGE, inter), 80, 240);
+    COUNTS(allgather, (buffer, 10, BYTES_8, 99, GARBAGE, world), 80, 80);
+    COUNTS(allgather, (IN_PLACE, 99, GARBAGE, 20, BYTES_4, world), 80, 80);
+    COUNTS(allgather, (buffer, 10, BYTES_8, 99, GARBAGE, inter), 80, 80);
+    COUNTS(alltoall, (buffer, 10, BYTES_8, 99, GARBAGE, world), 80, 320);
+    COUNTS(alltoall, (IN_PLACE, 99, GARBAGE, 20, BYTES_4, world), 80, 320);
+    COUNTS(alltoall, (buffer, 10, BYTES_8, 99, GARBAGE, inter), 80, 240);
 }
 
 /* v- and w-variants: what this rank sends */
@@ -330,35 +319,22 @@ TEST_UNDER_EACH_ABI(a_gatherv_counts_what_this_rank_sends)
 {
     begin();
     const struct counts counts = ints((int[]){1, 20, 3, 4});
-    CHECK_TRAFFIC(traffic_gatherv(&CALLED, buffer, 10, BYTES_8, counts, BYTES_4, HERE, world), 80,
-                  80);
-    CHECK_TRAFFIC(
-        traffic_gatherv(&CALLED, mpi_abi.in_place, 99, GARBAGE, counts, BYTES_4, HERE, world), 80,
-        80);
-    CHECK_TRAFFIC(traffic_gatherv(&CALLED, buffer, 10, BYTES_8, NONE, GARBAGE, ELSEWHERE, world),
-                  80, 80);
-    CHECK_TRAFFIC(
-        traffic_gatherv(&CALLED, buffer, 99, GARBAGE, counts, BYTES_4, mpi_abi.root, inter), 0, 0);
-    CHECK_TRAFFIC(
-        traffic_gatherv(&CALLED, buffer, 99, GARBAGE, NONE, GARBAGE, mpi_abi.proc_null, inter), 0,
-        0);
-    CHECK_TRAFFIC(traffic_gatherv(&CALLED, buffer, 10, BYTES_8, NONE, GARBAGE, HERE, inter), 80,
-                  80);
+    COUNTS(gatherv, (buffer, 10, BYTES_8, counts, BYTES_4, HERE, world), 80, 80);
+    COUNTS(gatherv, (IN_PLACE, 99, GARBAGE, counts, BYTES_4, HERE, world), 80, 80);
+    COUNTS(gatherv, (buffer, 10, BYTES_8, NONE, GARBAGE, ELSEWHERE, world), 80, 80);
+    COUNTS(gatherv, (buffer, 99, GARBAGE, counts, BYTES_4, ROOT, inter), 0, 0);
+    COUNTS(gatherv, (buffer, 99, GARBAGE, NONE, GARBAGE, NOBODY, inter), 0, 0);
+    COUNTS(gatherv, (buffer, 10, BYTES_8, NONE, GARBAGE, HERE, inter), 80, 80);
 }
 
 TEST_UNDER_EACH_ABI(a_scatterv_counts_all_at_the_root_and_what_is_received_elsewhere)
 {
     begin();
-    CHECK_TRAFFIC(
-        traffic_scatterv(&CALLED, ints((int[]){1, 2, 3, 4}), BYTES_8, 99, GARBAGE, HERE, world), 80,
-        80);
-    CHECK_TRAFFIC(traffic_scatterv(&CALLED, NONE, GARBAGE, 20, BYTES_4, ELSEWHERE, world), 80, 0);
-    CHECK_TRAFFIC(traffic_scatterv(&CALLED, ints((int[]){1, 2, 3}), BYTES_8, 99, GARBAGE,
-                                   mpi_abi.root, inter),
-                  48, 48);
-    CHECK_TRAFFIC(traffic_scatterv(&CALLED, NONE, GARBAGE, 99, GARBAGE, mpi_abi.proc_null, inter),
-                  0, 0);
-    CHECK_TRAFFIC(traffic_scatterv(&CALLED, NONE, GARBAGE, 20, BYTES_4, HERE, inter), 80, 0);
+    COUNTS(scatterv, (ints((int[]){1, 2, 3, 4}), BYTES_8, 99, GARBAGE, HERE, world), 80, 80);
+    COUNTS(scatterv, (NONE, GARBAGE, 20, BYTES_4, ELSEWHERE, world), 80, 0);
+    COUNTS(scatterv, (ints((int[]){1, 2, 3}), BYTES_8, 99, GARBAGE, ROOT, inter), 48, 48);
+    COUNTS(scatterv, (NONE, GARBAGE, 99, GARBAGE, NOBODY, inter), 0, 0);
+    COUNTS(scatterv, (NONE, GARBAGE, 20, BYTES_4, HERE, inter), 80, 0);
 }
 
 TEST_UNDER_EACH_ABI(an_allgatherv_and_an_alltoallv_count_what_this_rank_sends)
@@ -366,18 +342,13 @@ TEST_UNDER_EACH_ABI(an_allgatherv_and_an_alltoallv_count_what_this_rank_sends)
     begin();
     const struct counts counts = ints((int[]){1, 20, 3, 4}),
                         wide = wides((mpi_count[]){1, 1ll << 33, 3, 4});
-    CHECK_TRAFFIC(traffic_allgatherv(&CALLED, buffer, 10, BYTES_8, NONE, GARBAGE, world), 80, 80);
-    CHECK_TRAFFIC(
-        traffic_allgatherv(&CALLED, mpi_abi.in_place, 99, GARBAGE, counts, BYTES_4, world), 80, 80);
-    CHECK_TRAFFIC(traffic_allgatherv(&CALLED, mpi_abi.in_place, 99, GARBAGE, wide, BYTES_4, world),
+    COUNTS(allgatherv, (buffer, 10, BYTES_8, NONE, GARBAGE, world), 80, 80);
+    COUNTS(allgatherv, (IN_PLACE, 99, GARBAGE, counts, BYTES_4, world), 80, 80);
+    CHECK_TRAFFIC(traffic_allgatherv(&CALLED, IN_PLACE, 99, GARBAGE, wide, BYTES_4, world),
                   4ll << 33, 4ll << 33);
-    CHECK_TRAFFIC(traffic_alltoallv(&CALLED, buffer, counts, BYTES_8, NONE, GARBAGE, world), 224,
-                  224);
-    CHECK_TRAFFIC(
-        traffic_alltoallv(&CALLED, mpi_abi.in_place, NONE, GARBAGE, counts, BYTES_4, world), 112,
-        112);
-    CHECK_TRAFFIC(traffic_alltoallv(&CALLED, buffer, counts, BYTES_8, NONE, GARBAGE, inter), 192,
-                  192); /* three others */
+    COUNTS(alltoallv, (buffer, counts, BYTES_8, NONE, GARBAGE, world), 224, 224);
+    COUNTS(alltoallv, (IN_PLACE, NONE, GARBAGE, counts, BYTES_4, world), 112, 112);
+    COUNTS(alltoallv, (buffer, counts, BYTES_8, NONE, GARBAGE, inter), 192, 192); /* three others */
     CHECK_TRAFFIC(traffic_alltoallv(&CALLED, buffer, wide, BYTES_8, NONE, GARBAGE, world),
                   (8ll << 33) + 64, (8ll << 33) + 64);
 }
@@ -396,15 +367,13 @@ TEST_UNDER_EACH_ABI(an_alltoallw_counts_each_block_by_its_type_and_reads_no_type
 {
     begin();
     const struct counts counts = ints((int[]){1, 0, 3, 4});
-    CHECK_TRAFFIC(traffic_alltoallw(&CALLED, buffer, counts,
-                                    types(BYTES_8, GARBAGE, BYTES_4, BYTES_8), NONE, NULL, world),
-                  52, 52);
-    CHECK_TRAFFIC(traffic_alltoallw(&CALLED, mpi_abi.in_place, NONE, NULL, counts,
-                                    types(BYTES_4, BYTES_4, BYTES_4, BYTES_4), world),
-                  32, 32);
-    CHECK_TRAFFIC(traffic_alltoallw(&CALLED, buffer, counts,
-                                    types(BYTES_8, GARBAGE, BYTES_4, GARBAGE), NONE, NULL, inter),
-                  20, 20);
+    COUNTS(alltoallw,
+           (buffer, counts, types(BYTES_8, GARBAGE, BYTES_4, BYTES_8), NONE, NULL, world), 52, 52);
+    COUNTS(alltoallw,
+           (IN_PLACE, NONE, NULL, counts, types(BYTES_4, BYTES_4, BYTES_4, BYTES_4), world), 32,
+           32);
+    COUNTS(alltoallw,
+           (buffer, counts, types(BYTES_8, GARBAGE, BYTES_4, GARBAGE), NONE, NULL, inter), 20, 20);
 }
 
 /* Neighborhoods */
@@ -421,18 +390,16 @@ TEST_UNDER_EACH_ABI(a_neighborhood_is_who_this_rank_sends_to_in_the_topology)
     begin();
     const struct counts counts = ints((int[]){1, 2, 3, 4});
     mpi_handle grid = with_topology(mpi_abi.cart);
-    CHECK_TRAFFIC(traffic_neighbor_allgather(&CALLED, 5, BYTES_8, grid), 40, 40);
-    CHECK_TRAFFIC(traffic_neighbor_alltoall(&CALLED, 5, BYTES_8, grid), 40, 160);
-    CHECK_TRAFFIC(traffic_neighbor_alltoallv(&CALLED, counts, BYTES_4, grid), 40, 40);
-    CHECK_TRAFFIC(traffic_neighbor_alltoallw(&CALLED, counts,
-                                             types(BYTES_4, BYTES_8, BYTES_4, BYTES_8), grid),
-                  64, 64);
+    COUNTS(neighbor_allgather, (5, BYTES_8, grid), 40, 40);
+    COUNTS(neighbor_alltoall, (5, BYTES_8, grid), 40, 160);
+    COUNTS(neighbor_alltoallv, (counts, BYTES_4, grid), 40, 40);
+    COUNTS(neighbor_alltoallw, (counts, types(BYTES_4, BYTES_8, BYTES_4, BYTES_8), grid), 64, 64);
     mpi_handle graph = with_topology(mpi_abi.graph);
-    CHECK_TRAFFIC(traffic_neighbor_alltoall(&CALLED, 1, BYTES_4, graph), 4, 12);
-    CHECK_TRAFFIC(traffic_neighbor_alltoallv(&CALLED, counts, BYTES_4, graph), 24, 24);
+    COUNTS(neighbor_alltoall, (1, BYTES_4, graph), 4, 12);
+    COUNTS(neighbor_alltoallv, (counts, BYTES_4, graph), 24, 24);
     mpi_handle dist_graph = with_topology(mpi_abi.dist_graph);
-    CHECK_TRAFFIC(traffic_neighbor_alltoall(&CALLED, 1, BYTES_4, dist_graph), 4, 8);
-    CHECK_TRAFFIC(traffic_neighbor_alltoallv(&CALLED, counts, BYTES_4, dist_graph), 12, 12);
+    COUNTS(neighbor_alltoall, (1, BYTES_4, dist_graph), 4, 8);
+    COUNTS(neighbor_alltoallv, (counts, BYTES_4, dist_graph), 12, 12);
 }
 
 TEST(a_topology_is_asked_about_once)
@@ -441,16 +408,16 @@ TEST(a_topology_is_asked_about_once)
     mpi_handle grid = with_topology(mpi_abi.cart);
     traffic_neighbor_alltoall(&CALLED, 1, BYTES_4, grid);
     fake_topology = mpi_abi.graph; /* as if the topology had changed */
-    CHECK_TRAFFIC(traffic_neighbor_alltoall(&CALLED, 1, BYTES_4, grid), 4, 16);
+    COUNTS(neighbor_alltoall, (1, BYTES_4, grid), 4, 16);
 }
 
 TEST(who_sends_to_nobody_may_pass_anything_as_type)
 {
     begin();
     mpi_handle none = with_topology(MPI_UNDEFINED);
-    CHECK_TRAFFIC(traffic_neighbor_allgather(&CALLED, 5, GARBAGE, none), 0, 0);
-    CHECK_TRAFFIC(traffic_neighbor_alltoall(&CALLED, 5, GARBAGE, none), 0, 0);
-    CHECK_TRAFFIC(traffic_neighbor_alltoallv(&CALLED, NONE, GARBAGE, none), 0, 0);
+    COUNTS(neighbor_allgather, (5, GARBAGE, none), 0, 0);
+    COUNTS(neighbor_alltoall, (5, GARBAGE, none), 0, 0);
+    COUNTS(neighbor_alltoallv, (NONE, GARBAGE, none), 0, 0);
 }
 
 /* Windows and files */
@@ -473,7 +440,7 @@ TEST_UNDER_EACH_ABI(a_window_s_traffic_is_with_world_ranks_of_its_communicator)
     CHECK_EQUAL(get.volume_bytes, 0);
     CHECK_EQUAL(get.peer, 3);
     CHECK_EQUAL(get.direction, LEDGER_RECEIVED);
-    CHECK_TRAFFIC(traffic_put(&CALLED, 3, GARBAGE, mpi_abi.proc_null, WINDOW), 0, 0);
+    COUNTS(put, (3, GARBAGE, NOBODY, WINDOW), 0, 0);
     CHECK(traffic_window(&CALLED, WINDOW).communicator->created_on == communicators_find(odd));
 }
 
@@ -483,18 +450,18 @@ TEST(an_object_that_is_not_known_has_bytes_and_no_communicator)
     unsigned asked_before = fake_questions;
     CHECK(traffic_window(&CALLED, WINDOW).communicator == NULL);
     CHECK_EQUAL(fake_questions, asked_before);
-    CHECK_TRAFFIC(traffic_put(&CALLED, 3, BYTES_8, 1, WINDOW), 24, 24);
-    CHECK_TRAFFIC(traffic_file(&CALLED, 3, BYTES_8, FILE_HANDLE), 24, 0);
+    COUNTS(put, (3, BYTES_8, 1, WINDOW), 24, 24);
+    COUNTS(file, (3, BYTES_8, FILE_HANDLE), 24, 0);
 }
 
 static void files(void)
 {
     begin();
     communicators_attach(communicators_key_of_file(FILE_HANDLE), world);
-    CHECK_TRAFFIC(traffic_file(&CALLED, 3, BYTES_8, FILE_HANDLE), 24, 0);
-    CHECK_TRAFFIC(traffic_written(&CALLED, 3, BYTES_8, FILE_HANDLE), 24, 24);
-    CHECK_TRAFFIC(traffic_read(&CALLED, (struct mpi_arrival){.bytes = 9}, FILE_HANDLE), 9, 0);
-    CHECK_TRAFFIC(traffic_file(&CALLED, 0, GARBAGE, FILE_HANDLE), 0, 0);
+    COUNTS(file, (3, BYTES_8, FILE_HANDLE), 24, 0);
+    COUNTS(written, (3, BYTES_8, FILE_HANDLE), 24, 24);
+    COUNTS(read, ((struct mpi_arrival){.bytes = 9}, FILE_HANDLE), 9, 0);
+    COUNTS(file, (0, GARBAGE, FILE_HANDLE), 0, 0);
     CHECK(traffic_file(&CALLED, 0, 0, FILE_HANDLE).communicator->created_on ==
           communicators_find(world));
 }

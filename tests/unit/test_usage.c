@@ -26,14 +26,6 @@ static void bind_to(int core)
     CHECK_EQUAL(sched_setaffinity(0, sizeof set, &set), 0);
 }
 
-TEST(a_reading_says_on_which_cores_the_process_may_run)
-{
-    cpu_set_t allowed;
-    CHECK_EQUAL(sched_getaffinity(0, sizeof allowed, &allowed), 0);
-    usage_read(&usage, 0);
-    CHECK_EQUAL(cores_in(&usage), CPU_COUNT(&allowed));
-}
-
 TEST(a_process_bound_to_one_core_is_read_there)
 {
     cpu_set_t allowed;
@@ -66,27 +58,6 @@ TEST(another_thread_reads_the_main_thread_s_cores_but_no_core_or_numa_node)
     CHECK_EQUAL(cores_in(&usage), cores);
     CHECK_EQUAL(usage.core, -1);
     CHECK_EQUAL(usage.numa_node, -1);
-}
-
-static uint64_t switches_by_choice(void)
-{
-    struct rusage used;
-    CHECK_EQUAL(getrusage(RUSAGE_SELF, &used), 0);
-    return (uint64_t)used.ru_nvcsw;
-}
-
-/* Sleeping is what a process does of its own accord: a switch that it chose, unless a busy machine
- * switches it before it sleeps. */
-TEST(what_was_used_between_two_readings_is_their_difference)
-{
-    struct ledger_usage before;
-    usage_read(&before, 0);
-    for (uint64_t enough = switches_by_choice() + 10; switches_by_choice() < enough;)
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    usage_read(&usage, 0);
-    CHECK(usage.voluntary_switches >= before.voluntary_switches + 10);
-    CHECK(usage.cpu_user_ns + usage.cpu_system_ns >= before.cpu_user_ns + before.cpu_system_ns);
-    CHECK(usage.since_start_ns > before.since_start_ns);
 }
 
 TEST(a_reading_at_the_very_start_is_there)

@@ -115,17 +115,6 @@ TEST(an_entry_that_comes_later_has_not_waited_before)
     CHECK_EQUAL(blocked_on(A), 17);
 }
 
-TEST(an_entry_that_comes_later_is_done_with_its_own_time)
-{
-    wait_for_three("open_mpi");
-    poll(array, 3, 2000, 2010);
-    wait_array_done(&wait_array, 1);
-    track(D);
-    put(array, 1, D);
-    poll(array, 3, 2100, 2107);
-    CHECK_EQUAL(wait_array_done(&wait_array, 1), 7);
-}
-
 TEST(an_entry_that_is_replaced_is_settled)
 {
     wait_for_three("open_mpi");
@@ -133,38 +122,6 @@ TEST(an_entry_that_is_replaced_is_settled)
     put(array, 0, mpi_abi.request_null);
     poll(array, 3, 2100, 2107);
     CHECK_EQUAL(blocked_on(A), 10);
-}
-
-TEST(turning_to_another_array_settles_the_one_before)
-{
-    wait_for_three("open_mpi");
-    poll(array, 3, 2000, 2010);
-    put(other, 0, B);
-    poll(other, 1, 2100, 2103);
-    CHECK_EQUAL(blocked_on(A), 10);
-    wait_array_settle(&wait_array);
-    CHECK_EQUAL(blocked_on(B), 13);
-}
-
-TEST(the_same_place_with_another_length_is_another_array)
-{
-    wait_for_three("open_mpi");
-    poll(array, 3, 2000, 2010);
-    poll(array, 2, 2100, 2103);
-    wait_array_settle(&wait_array);
-    CHECK_EQUAL(blocked_on(B), 13);
-    CHECK_EQUAL(blocked_on(C), 10);
-}
-
-TEST(settling_twice_counts_once)
-{
-    wait_for_three("open_mpi");
-    poll(array, 3, 2000, 2010);
-    wait_array_settle(&wait_array);
-    wait_array_settle(&wait_array);
-    poll(array, 3, 2100, 2101);
-    wait_array_settle(&wait_array);
-    CHECK_EQUAL(blocked_on(A), 11);
 }
 
 TEST(when_all_are_done_there_is_nothing_to_settle)
@@ -199,16 +156,4 @@ TEST(arrays_may_grow)
     CHECK_EQUAL(wait_array.live, 5000);
     CHECK_EQUAL(wait_array_handle(&wait_array, 4999), A + 16 * 4999);
     CHECK_EQUAL(blocked_on(A), 10);
-}
-
-TEST(the_copy_begins_where_the_array_does_in_a_cache_line)
-{
-    static _Alignas(64) char line[3 * 64];
-    wait_for_three("open_mpi");
-    for (size_t at = 0; at < 64; at += 8) {
-        memcpy(line + at, array, 3 * sizeof(mpi_handle));
-        poll(line + at, 3, 2000, 2010);
-        CHECK_EQUAL((uintptr_t)wait_array.handles % 64, at);
-        CHECK_EQUAL(wait_array_handle(&wait_array, 2), C);
-    }
 }

@@ -72,14 +72,6 @@ TEST(by_default_tracing_goes_on_until_calls_repeat_and_a_window_replaces_it)
         CHECK(!is_due(later * S) && !is_better(later * S, 0));
 }
 
-TEST(marked_steps_are_steps)
-{
-    begin("once", "10");
-    open_at(2003 * S, 0);
-    CHECK(!is_better(2010 * S, 2)); /* the second one has not ended */
-    CHECK(is_better(2010 * S, 3));
-}
-
 TEST(a_minute_later_there_is_a_window_whatever_the_job_does_until_steps_replace_it)
 {
     begin("once", "10");
@@ -95,27 +87,6 @@ TEST(a_minute_later_there_is_a_window_whatever_the_job_does_until_steps_replace_
     open_at(2401 * S, 0);
     check_end(2420 * S);
     CHECK(!is_due(2420 * S));
-}
-
-TEST(ranks_that_see_steps_at_different_times_end_at_once)
-{
-    static const int64_t BEGINS[] = {2000 * S + 1, 2003 * S, 2009 * S, 2010 * S};
-    for (unsigned i = 0; i < 4; i++) {
-        begin("once", "10");
-        open_at(1990 * S, 0);
-        repeats = true;
-        open_at(BEGINS[i], 0);
-        check_end(2020 * S);
-    }
-}
-
-TEST(with_a_period_the_first_window_begins_at_once_and_no_window_replaces_another)
-{
-    begin("30", "3");
-    repeats = true;
-    open_at(1983 * S, 5);
-    CHECK_EQUAL(windows.part, LEDGER_PART_ANY);
-    CHECK(!is_better(1990 * S, 100) && !windows_wait_for_steps(&windows));
 }
 
 TEST(later_windows_begin_at_multiples_of_the_period_on_every_rank)
@@ -138,14 +109,6 @@ TEST(a_window_that_ends_where_another_begins_goes_on)
     CHECK(!is_over(2020 * S, 0));
     CHECK(!is_over(2030 * S - 1, 0));
     CHECK(is_over(2030 * S, 0));
-}
-
-TEST(every_zero_seconds_is_always)
-{
-    begin("0", "3");
-    open_at(2001 * S, 0);
-    CHECK(!is_over(9001 * S, 0));
-    CHECK(is_due(9001 * S));
 }
 
 TEST(where_steps_are_marked_a_window_holds_two)
