@@ -541,29 +541,6 @@ TEST(any_activities_add_up_as_the_reference_does)
 
 /* The observer and samples */
 
-TEST(a_communication_kernel_is_reported_when_it_is_settled)
-{
-    begin();
-    char name[] = "ncclDevKernel_AllReduce";
-    struct gpu_event event = on(2, 5, 100, 200);
-    event.kind = LEDGER_ACTIVITY_KERNEL;
-    event.name = name;
-    event.flags = LEDGER_ACTIVITY_GRAPH;
-    activity_take(&event);
-    memset(name, 'x', sizeof name - 1);
-    CHECK_EQUAL(told.count, 0);
-    settle(150);
-    CHECK_EQUAL(told.count, 1);
-    CHECK_TEXT(told.name, "ncclDevKernel_AllReduce");
-    CHECK_EQUAL(told.last.start_ns, zero_ns + 100);
-    CHECK_EQUAL(told.last.end_ns, zero_ns + 200);
-    CHECK_EQUAL(told.last.device, 2);
-    CHECK_EQUAL(told.last.context, 3);
-    CHECK_EQUAL(told.last.stream, 5);
-    CHECK_EQUAL(told.last.kind, LEDGER_ACTIVITY_KERNEL);
-    CHECK_EQUAL(told.last.flags, LEDGER_ACTIVITY_GRAPH);
-}
-
 TEST(samples_say_what_the_activity_was)
 {
     begin();
@@ -626,26 +603,6 @@ TEST(a_reset_forgets_what_was_counted)
     CHECK_EQUAL(busy_ns(LEDGER_COMPUTING),
                 200 + 30); /* the activity in progress at the reset contributes its remainder */
     CHECK_EQUAL(traced_ns(0), 300);
-}
-
-TEST(activities_begun_before_a_reset_are_then_only_in_the_overlap_sums)
-{
-    begin();
-    trace_from(0);
-    kernel("relu", 100, 200);
-    settle(500);
-    reset_at(700);
-    kernel("gemm", 600, 900);
-    kernel("gemm", 400, 450);
-    kernel("gemm", 700, 950);
-    trace_until(1000);
-    CHECK_EQUAL(totals().count, 1);
-    CHECK_EQUAL(totals().total_ns, 250);
-    CHECK_EQUAL(device_of(0)->kernels, 1);
-    CHECK_EQUAL(device_of(0)->first_ns, zero_ns + 700);
-    CHECK_EQUAL(busy_ns(LEDGER_COMPUTING), 250);
-    CHECK_EQUAL(traced_ns(0), 300);
-    CHECK_EQUAL(the_ledger.header->gpu_late_records, 0);
 }
 
 TEST(resets_use_the_same_room_again)

@@ -115,3 +115,10 @@ TEST(a_job_may_have_closed_its_standard_input)
     CHECK_EQUAL(alive_ledger("file"), ALIVE_NO);
     CHECK(open("file", O_RDONLY) == STDIN_FILENO);
 }
+
+/* It is created before it is locked. */
+TEST(a_file_without_a_byte_is_that_of_a_process_that_is_beginning)
+{
+    write_file("");
+    CHECK_EQUAL(alive_ledger("file"), ALIVE_YES);
+}

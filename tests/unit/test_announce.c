@@ -197,36 +197,6 @@ TEST(a_communicator_freed_during_a_call_on_it_is_not_asked_about)
 
 /* Counting */
 
-static void count_one(void)
-{
-    struct call call UNTIL_RETURN;
-    call_enter(&call, CALL_Barrier, SITE_JOB);
-    announce_collective(&call, few, 0);
-    call_start(&call);
-    call_end(&call, MPI_SUCCESS);
-    account_call(&call, traffic_none(&call, few));
-}
-
-static uint64_t counted(uint32_t thread)
-{
-    return reader_totals(the_ledger.header, thread).count;
-}
-
-TEST(a_reset_sets_this_thread_s_counters_to_zero_at_once)
-{
-    begin();
-    count_one();
-    count_one();
-    CHECK_EQUAL(counted(0), 2);
-    recording_reset();
-    CHECK_EQUAL(counted(0), 0);
-    CHECK_EQUAL(the_ledger.header->epoch, 2);
-    CHECK(the_ledger.header->reset_unix_ns > 0);
-    CHECK_EQUAL(communicator->entry->collectives, 2); /* the sequence of collectives continues */
-    count_one();
-    CHECK_EQUAL(counted(0), 1);
-}
-
 TEST(the_time_that_is_counted_in_stops_while_counting_is_switched_off)
 {
     begin();

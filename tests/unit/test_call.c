@@ -49,17 +49,6 @@ static void track(uint64_t start_ticks)
     CHECK(requests_track(REQUEST, &request));
 }
 
-TEST(a_call_that_ends_before_it_began_took_a_nanosecond)
-{
-    begin();
-    struct call call = call_from_ahead(CALL_Barrier);
-    account_simple(&call);
-    struct ledger_cell *cell = only_cell(CALL_Barrier, LEDGER_CALL);
-    CHECK_EQUAL(cell_count(cell), 1);
-    CHECK_EQUAL(cell->total_ns, 1);
-    CHECK_EQUAL(cell->max_ns, 1);
-}
-
 TEST(a_test_that_ends_before_it_began_blocks_for_nothing)
 {
     begin();
@@ -226,25 +215,6 @@ TEST(calls_nested_too_deep_are_listed)
     CHECK_EQUAL(the_ledger.header->interrupted_calls, 3);
     CHECK_EQUAL(cell_count(only_cell(CALL_Comm_free, LEDGER_CALL)), 1);
     CHECK_EQUAL(this_thread->wrapper, 0);
-}
-
-static struct ledger_thread announced;
-
-static NOINLINE void looks_at_the_announcement(int unused)
-{
-    (void)unused;
-    struct ledger_thread before = *this_thread->cells.record;
-    before.epoch = this_thread->cells.record->epoch;
-    calls_inside(1);
-    announced = *this_thread->cells.record;
-    CHECK_EQUAL(memcmp(&announced, &before, sizeof before), 0);
-}
-
-TEST(after_a_call_inside_another_the_outer_one_is_announced_again)
-{
-    begin();
-    outer_call_around(looks_at_the_announcement, 0);
-    CHECK_EQUAL(announced.doing, CALL_Comm_free | LEDGER_DOING_INSIDE);
 }
 
 /* MPI may be writing to the outer call's statuses. */

@@ -99,20 +99,6 @@ TEST(a_call_is_counted_with_its_time_and_bytes)
     CHECK_EQUAL(buckets[histogram_bucket(300)], 1);
 }
 
-TEST(each_duration_is_counted_in_its_bucket)
-{
-    begin(1 << 20);
-    uint64_t buckets[HISTOGRAM_BUCKETS], next[HISTOGRAM_BUCKETS] = {0};
-    struct ledger_cell *cell = cell_of(8, CALL_A);
-    for (unsigned bucket = 0; bucket < HISTOGRAM_BUCKETS; bucket++)
-        for (unsigned times = 0; times <= bucket; times++, next[bucket]++)
-            add(cell, bucket ? histogram_low_ns(bucket) : 1, 0);
-    CHECK_EQUAL(cell_buckets(cell, buckets), HISTOGRAM_BUCKETS * (HISTOGRAM_BUCKETS + 1) / 2);
-    CHECK(memcmp(buckets, next, sizeof buckets) == 0);
-    CHECK_EQUAL(cell_count(cell), HISTOGRAM_BUCKETS * (HISTOGRAM_BUCKETS + 1) / 2);
-    CHECK_EQUAL(totals().count, cell_count(cell));
-}
-
 TEST(whatever_differs_is_counted_apart)
 {
     begin(1 << 20);
@@ -216,4 +202,22 @@ TEST(communicators_fold_when_all_sizes_have)
                           cells_find(&cells, 64 << i % 5, cell_key(CALL_A, 2 + i / 5, LEDGER_CALL)),
                           1000, 1, 0));
     CHECK_EQUAL(totals().count, 3 * SMALLEST_CELLS);
+}
+
+/* Half of the sizes, those that came last. */
+TEST(the_rarest_are_folded_though_others_came_first)
+{
+    begin(1);
+    for (int i = 0; i < SMALLEST_CELLS % 2 * 5; i++)
+        add(cell_of(1, CALL_A), 1ull << (20 + 4 * i),
+            0); /* in place of one size: their number is even */
+    const uint64_t sizes = SMALLEST_CELLS / 2 * 2;
+    for (uint64_t bytes = 1; bytes <= sizes; bytes++)
+        CHECK(call_of(bytes, CALL_A, bytes <= sizes / 2 ? 3 : 1));
+    CHECK_EQUAL(the_ledger.header->folded_cells, 0);
+    CHECK(call_of(NEW, CALL_A, 1));
+    CHECK_EQUAL(the_ledger.header->folded_cells, sizes / 2);
+    CHECK(in_ledger(1, CALL_A, false) != NULL);
+    CHECK(in_ledger(sizes / 2, CALL_A, false) != NULL);
+    CHECK(in_ledger(sizes / 2 + 1, CALL_A, false) == NULL);
 }

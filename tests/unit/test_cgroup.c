@@ -75,3 +75,15 @@ TEST(a_processor_of_arm_is_named_by_its_numbers)
     host_cpu_model(".", model, sizeof model);
     CHECK_TEXT(model, "Arm implementer 0x41 part 0xd4f");
 }
+
+TEST(without_a_quota_there_is_none)
+{
+    CHECK(!cgroup_cpu_quota(".", &quota));
+    put("proc/self/cgroup", "4:cpu:/\n3:cpuset:/a\n0::/a\nnonsense\n");
+    CHECK(!cgroup_cpu_quota(".", &quota));
+    put("sys/fs/cgroup/a/cpu.max", "max 100000\n");
+    put("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+    put("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+    put("sys/fs/cgroup/cpuset/a/cpu.max", "100000 100000\n");
+    CHECK(!cgroup_cpu_quota(".", &quota));
+}

@@ -65,18 +65,6 @@ static const char *members_of(const int *ranks, int size)
 
 /* Description */
 
-TEST(peers_are_identified_by_world_rank)
-{
-    begin("open_mpi", 8, 5);
-    struct communicator *communicator = communicators_find(created(SPLIT, (int[]){5, 3, 7}, 3));
-    CHECK_EQUAL(communicators_world_rank(communicator, 0), 5);
-    CHECK_EQUAL(communicators_world_rank(communicator, 1), 3);
-    CHECK_EQUAL(communicators_world_rank(communicator, 2), 7);
-    CHECK_EQUAL(communicators_world_rank(communicator, 3), PEER_NONE);
-    CHECK_EQUAL(communicators_world_rank(communicator, mpi_abi.proc_null), PEER_NONE);
-    CHECK_EQUAL(communicators_world_rank(NULL, 0), PEER_NONE);
-}
-
 TEST(peers_across_an_inter_communicator_are_the_remote_ones)
 {
     begin("open_mpi", 8, 1);
@@ -209,41 +197,6 @@ TEST(whatever_makes_a_communicator_another_changes_its_identity)
 }
 
 /* The parents differ in the order of their members; their children differ only in the parent. */
-
-static mpi_handle child_of(mpi_handle parent)
-{
-    mpi_handle handle = fake_comm(LOW, 2);
-    communicators_created(handle, SPLIT, parent, true, 0);
-    return handle;
-}
-
-static int UPWARDS[] = {0, 1, 2}, DOWNWARDS[] = {2, 1, 0};
-
-static void rank_0_splits_the_upward_parent_first(void)
-{
-    begin("open_mpi", 4, 0);
-    mpi_handle upward = created(SPLIT, UPWARDS, 3), downward = created(SPLIT, DOWNWARDS, 3);
-    note(0, 0, child_of(upward));
-    note(0, 1, child_of(downward));
-}
-
-static void rank_1_splits_the_downward_parent_first(void)
-{
-    begin("open_mpi", 4, 1);
-    mpi_handle upward = created(SPLIT, UPWARDS, 3), downward = created(SPLIT, DOWNWARDS, 3);
-    note(1, 1, child_of(downward));
-    note(1, 0, child_of(upward));
-}
-
-TEST(ranks_agree_on_children_of_parents_that_they_used_in_different_order)
-{
-    seen = unit_shared(8 * sizeof *seen);
-    unit_elsewhere(rank_0_splits_the_upward_parent_first);
-    unit_elsewhere(rank_1_splits_the_downward_parent_first);
-    CHECK_EQUAL(seen[0][0], seen[1][0]);
-    CHECK_EQUAL(seen[0][1], seen[1][1]);
-    CHECK(seen[0][0] != seen[0][1]);
-}
 
 /* Only members call MPI_Comm_create_group: two ranks may create two communicators in different
  * order, distinguished by tag. */
@@ -415,20 +368,6 @@ TEST(a_handle_that_is_handed_out_again_without_a_free_we_saw_is_another_too)
     made(handle, SPLIT, ALL, 4);
     CHECK_EQUAL(communicators_find(handle)->size, 4);
     CHECK_EQUAL(gone->flags, LEDGER_COMMUNICATOR_FREED);
-}
-
-TEST(a_freed_communicator_stays_for_the_receives_that_need_it)
-{
-    begin("open_mpi", 8, 0);
-    mpi_handle handle = created(SPLIT, (int[]){0, 5}, 2);
-    struct communicator *communicator = communicators_find(handle);
-    communicators_hold(communicator);
-    communicators_hold(communicator);
-    freed(handle);
-    CHECK_EQUAL(communicators_world_rank(communicator, 1), 5);
-    communicators_release(communicator);
-    CHECK_EQUAL(communicators_world_rank(communicator, 1), 5);
-    communicators_release(communicator);
 }
 
 TEST(groups_taken_from_mpi_are_given_back)

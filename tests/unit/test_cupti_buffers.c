@@ -100,24 +100,6 @@ TEST(more_bytes_than_a_buffer_has_are_not_believed)
     CHECK_EQUAL(taken_bytes, BUFFER_BYTES);
 }
 
-TEST(the_earliest_that_is_not_back_is_known)
-{
-    CHECK(buffers_begin(false));
-    CHECK_EQUAL(buffers_lent_since_ns(), INT64_MAX);
-    int64_t before_ns = clock_monotonic_ns();
-    uint8_t *first = request();
-    int64_t between_ns = clock_monotonic_ns();
-    uint8_t *second = request();
-    CHECK(buffers_lent_since_ns() >= before_ns && buffers_lent_since_ns() <= between_ns);
-    complete(first, 8);
-    CHECK(buffers_lent_since_ns() <= between_ns); /* completed, but not read yet */
-    CHECK_EQUAL(buffers_collect(take), 1);
-    CHECK(buffers_lent_since_ns() >= between_ns && buffers_lent_since_ns() != INT64_MAX);
-    complete(second, 8);
-    CHECK_EQUAL(buffers_collect(take), 1);
-    CHECK_EQUAL(buffers_lent_since_ns(), INT64_MAX);
-}
-
 TEST(records_that_nobody_has_read_are_estimated)
 {
     enum { RECORDS = 10, BYTES = RECORDS * 216 };

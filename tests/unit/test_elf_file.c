@@ -126,3 +126,12 @@ TEST(a_damaged_file_is_read_no_further)
     }
     free(data);
 }
+
+TEST(a_small_file_says_what_it_needs)
+{
+    struct elf_file file = small_file();
+    CHECK_TEXT(elf_interpreter(&file), "ld.so");
+    CHECK_TEXT(elf_soname(&file), "libx.so");
+    CHECK(elf_asks_for(&file, "fork") && elf_defines(&file, "main", ELF_DYNAMIC) &&
+          elf_binds_by_name(&file, "fork"));
+}

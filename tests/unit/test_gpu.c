@@ -435,26 +435,6 @@ TEST(a_window_does_not_begin_after_its_end)
     CHECK_EQUAL(window(0)->begin_ns, window(0)->end_ns);
 }
 
-TEST(after_its_one_window_nothing_is_traced)
-{
-    fake.presence = GPU_IN_USE;
-    begin("auto", "once", "1");
-    mark_steps();
-    gpu_begin(hear);
-    wait_for(LEDGER_GPU_TRACING);
-    mark_steps();
-    wait_for(LEDGER_GPU_PAUSED);
-    CHECK_EQUAL(window(0)->ended, LEDGER_TRACING_DUTY);
-    CHECK_EQUAL(fake.resumes, 1);
-    CHECK_EQUAL(fake.pauses, 1);
-    unsigned collections = fake.collections;
-    let_pass(300000000); /* three ticks, in each of which it would check again */
-    CHECK_EQUAL(fake.resumes, 1);
-    CHECK_EQUAL(fake.collections, collections);
-    gpu_end();
-    CHECK(window(1) == NULL);
-}
-
 static void set_uncollected_since(int64_t ns)
 {
     __atomic_store_n(&fake.uncollected_ns, ns, __ATOMIC_RELEASE);

@@ -19,15 +19,3 @@ TEST(durations_beyond_the_range_fall_into_the_last_bucket)
     CHECK_EQUAL(histogram_bucket(1ull << 47), LAST);
     CHECK_EQUAL(histogram_bucket(UINT64_MAX), LAST);
 }
-
-/* If |middle - value| <= value / 16 holds for a bucket's first and last value, it holds for all
- * between. */
-TEST(a_buckets_middle_is_within_a_sixteenth_of_what_is_in_it)
-{
-    for (unsigned bucket = 1; bucket < LAST; bucket++) {
-        uint64_t low = histogram_low_ns(bucket), last = histogram_low_ns(bucket + 1) - 1;
-        uint64_t middle = low + (last - low) / 2;
-        CHECK(16 * (middle - low) <= low);
-        CHECK(16 * (last - middle) <= last);
-    }
-}

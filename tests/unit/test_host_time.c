@@ -68,20 +68,6 @@ static void add(uint64_t from, uint64_t until)
         host_time_add(&thread, 10 * i, 10 * i + 7);
 }
 
-TEST(calls_are_handed_over_once)
-{
-    begin();
-    struct call first = called(CALL_Send);
-    struct call second = called(CALL_Barrier);
-    CHECK_EQUAL(collected(), 0);
-    CHECK_EQUAL(taken, 2);
-    CHECK_EQUAL(taken_ticks, first.end - first.start + second.end - second.start);
-    CHECK_EQUAL(first_start, first.start);
-    CHECK_EQUAL(last_end, second.end);
-    CHECK_EQUAL(collected(), 0);
-    CHECK_EQUAL(taken, 0);
-}
-
 /* In a frame of its own. */
 static __attribute__((noinline)) void call_inside(void)
 {

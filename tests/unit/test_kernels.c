@@ -42,18 +42,6 @@ static const char *name_of(uint32_t number)
     return name;
 }
 
-TEST(a_name_has_one_number)
-{
-    begin();
-    char gemm[] = "ampere_sgemm_128x64_tn", copy[] = "ampere_sgemm_128x64_tn";
-    CHECK_EQUAL(kernels_find(gemm).number, 1);
-    CHECK_EQUAL(kernels_find("_Z6squarePfi").number, 2);
-    CHECK_EQUAL(kernels_find(copy).number, 1);
-    CHECK_TEXT(name_of(1), gemm);
-    CHECK_TEXT(name_of(2), "_Z6squarePfi");
-    CHECK_EQUAL(entry_of(1)->is_communication, 0);
-}
-
 TEST(a_buffer_that_is_used_again_is_another_name)
 {
     begin();

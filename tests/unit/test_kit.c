@@ -147,19 +147,6 @@ TEST(a_program_has_room_for_its_highest_request)
     }
 }
 
-/* An extent may be smaller than what a value touches, and negative. */
-TEST(buffers_have_room_for_the_last_value)
-{
-    static struct kit_type TYPES[] = {{.bytes = 4, .extent = 4}, {.bytes = 8, .extent = -2}};
-    static const struct {
-        int type;
-        int64_t count, bytes;
-    } ROWS[] = {{0, 0, 4}, {0, 3, 16}, {1, 3, 14}, {KIT_NONE, 3, 4}, {1, KIT_NONE, 0}};
-    const struct kit kit = {.types = 2, .type = TYPES};
-    for (size_t row = 0; row < sizeof ROWS / sizeof *ROWS; row++)
-        CHECK_EQUAL(span_of(&kit, ROWS[row].type, ROWS[row].count), ROWS[row].bytes);
-}
-
 TEST(what_is_no_kit_is_refused)
 {
     struct kit kit;

@@ -75,3 +75,18 @@ TEST(threads_and_their_handlers_never_share_a_block)
     setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL);
     CHECK_EQUAL(memory_in_use(), 0);
 }
+
+TEST(memory_that_grows_keeps_what_is_in_it)
+{
+    unsigned char *memory = NULL;
+    for (int i = 0; i < SIZE_COUNT; i++) {
+        size_t before = i ? SIZES[i - 1] : 0;
+        CHECK((memory = memory_resize(memory, SIZES[i])));
+        CHECK(is_all(memory, before, 7));
+        memset(memory, 7, SIZES[i]);
+    }
+    memory_give(memory);
+    CHECK_EQUAL(memory_in_use(), 0);
+    CHECK(!memory_take(SIZE_MAX) && !memory_take(SIZE_MAX / 2));
+    CHECK_EQUAL(memory_in_use(), 0);
+}

@@ -151,3 +151,13 @@ TEST(a_communicator_that_was_first_seen_in_use_has_no_numbers_if_there_are_threa
     CHECK(!message_order_is_certain(SLOT));
     CHECK_EQUAL(message_count(message_key(OTHER_SLOT, LEDGER_SENT, PEER, TAG), &FIRST), 1);
 }
+
+TEST(peers_and_communicators_that_are_not_exact_have_no_numbers)
+{
+    message_numbers_begin(false, 8);
+    CHECK_EQUAL(
+        message_count(message_key(OTHER_SLOT, LEDGER_RECEIVED, LEDGER_PEER_OUTSIDE, TAG), &FIRST),
+        0);
+    CHECK_EQUAL(
+        message_count(message_key(LEDGER_COMMUNICATOR_OTHER, LEDGER_SENT, PEER, TAG), &FIRST), 0);
+}

@@ -223,21 +223,6 @@ TEST(operations_of_a_group_share_its_time)
     check_attributed(CALL_ncclSend, 32, 0, 0);
 }
 
-TEST(the_communicators_of_a_group_have_a_kernel_each)
-{
-    the_device_was_idle_first();
-    struct nccl_operation other =
-        operation(&other_communicator, 8, CALL_ncclAllReduce, 128, NCCL_KERNELS_ONE);
-    add(7, CALL_ncclAllReduce, 64, NCCL_KERNELS_ONE);
-    nccl_groups_add(&other);
-    launch(200);
-    kernel(7, 210, 250);
-    kernel(8, 220, 230);
-    idle(250, 400);
-    check_attributed(CALL_ncclAllReduce, 64, 1, 40);
-    check_attributed(CALL_ncclAllReduce, 128, 1, 10);
-}
-
 /* One process with two devices: each numbers its own streams. */
 TEST(streams_of_two_contexts_may_have_the_same_number)
 {

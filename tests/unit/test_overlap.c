@@ -46,21 +46,6 @@ TEST(an_interval_too_many_is_refused_and_the_others_count)
     CHECK_EQUAL(sum_of_all(sums), 20000);
 }
 
-TEST(a_reset_counts_the_remainder_of_running_activities)
-{
-    begin_at(0);
-    add(LEDGER_COMPUTING, 10, 100);
-    add(LEDGER_COPYING, 20, 60);
-    overlap_settle(&overlap, 50);
-    overlap_reset(&overlap, 80);
-    add(LEDGER_COMMUNICATING, 70, 75);
-    add(LEDGER_COMMUNICATING, 70, 90);
-    overlap_settle(&overlap, 120);
-    CHECK_EQUAL(sums[LEDGER_COMPUTING | LEDGER_COMMUNICATING], 10);
-    CHECK_EQUAL(sums[LEDGER_COMPUTING], 10);
-    CHECK_EQUAL(sum_of_all(sums), 40);
-}
-
 /* Comparison with a reference that counts every nanosecond. */
 
 static int by_begin(const void *a, const void *b)
@@ -120,5 +105,31 @@ TEST(any_intervals_add_up_as_the_reference_does)
         overlap_end(&overlap, until_ns);
         check_sums(expected);
         CHECK_EQUAL(sum_of_all(sums), until_ns - from_ns);
+    }
+}
+
+/* An interval that spans several windows counts in each with its part. */
+TEST(many_windows_add_up_as_the_reference_does)
+{
+    enum { WINDOWS = 8, WINDOW = 40, ON = 25 };
+    struct interval intervals[MOST_INTERVALS];
+    for (int round = 0; round < ROUNDS / 10; round++) {
+        size_t count = unit_random_below(MOST_INTERVALS);
+        uint64_t expected[LEDGER_BUSY_STATES] = {0};
+        make_intervals(intervals, count);
+        size_t added = 0;
+        begin_at(0);
+        overlap_end(&overlap, 0);
+        for (int64_t window = 0; window < WINDOWS; window++) {
+            int64_t from_ns = window * WINDOW, until_ns = from_ns + ON;
+            look_at_each_nanosecond(intervals, count, from_ns, until_ns, expected);
+            overlap_begin(&overlap, sums, from_ns);
+            for (; added < count && intervals[added].begin_ns < until_ns; added++)
+                add(intervals[added].state, intervals[added].begin_ns, intervals[added].end_ns);
+            overlap_end(&overlap, until_ns);
+            overlap_settle(&overlap, until_ns + (WINDOW - ON) / 2); /* between windows */
+        }
+        check_sums(expected);
+        CHECK_EQUAL(sum_of_all(sums), WINDOWS * ON);
     }
 }

@@ -37,20 +37,6 @@ TEST(peers_calls_and_directions_are_counted_apart)
                 4095 << LEDGER_PEER_SLOT_BIT | LEDGER_RECEIVED);
 }
 
-TEST(ten_thousand_peers_keep_their_sums)
-{
-    begin(4 << 20);
-    for (int32_t peer = 0; peer < 10000; peer++)
-        send_to(peer, (uint64_t)peer);
-    for (int32_t peer = 0; peer < 10000; peer++)
-        send_to(peer, 1);
-    CHECK_EQUAL(peers.count, 10000);
-    for (int32_t peer = 0; peer < 10000; peer++) {
-        CHECK_EQUAL(row(peer, 1, LEDGER_SENT).count, 2);
-        CHECK_EQUAL(row(peer, 1, LEDGER_SENT).bytes, peer + 1);
-    }
-}
-
 /* A peer whose row lies at this place of the index while that is empty. */
 static int32_t peer_at(uint32_t place)
 {

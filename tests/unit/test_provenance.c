@@ -414,3 +414,12 @@ __attribute__((constructor)) static void answer(void)
         answer_job_id_of_a_grandchild();
     exit(EXIT_SUCCESS);
 }
+
+TEST(a_user_has_a_name_that_is_no_path)
+{
+    char number[16];
+    unsetenv("LOGNAME");
+    setenv("USER", "../ada lovelace", 1);
+    snprintf(number, sizeof number, "%u", (unsigned)getuid());
+    CHECK_TEXT(provenance_user(), number);
+}

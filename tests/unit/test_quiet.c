@@ -51,3 +51,24 @@ TEST(a_lock_is_held_until_the_part_ends)
     quiet_unlock(&lock, &before);
     CHECK_EQUAL(pthread_mutex_trylock(&lock), 0);
 }
+
+/* By its previous state, which it leaves as it was. */
+static bool is_cancellable(void)
+{
+    int state, unused;
+    CHECK_EQUAL(pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state), 0);
+    CHECK_EQUAL(pthread_setcancelstate(state, &unused), 0);
+    return state == PTHREAD_CANCEL_ENABLE;
+}
+
+TEST(a_part_within_another_one_ends_neither)
+{
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    struct quiet before = quiet_begin(), within = quiet_lock(&lock);
+    quiet_unlock(&lock, &within);
+    sigset_t blocked = blocked_now();
+    CHECK_EQUAL(sigismember(&blocked, SIGTERM), 1);
+    CHECK(!is_cancellable());
+    quiet_end(&before);
+    CHECK(is_cancellable());
+}

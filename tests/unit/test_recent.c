@@ -143,18 +143,6 @@ TEST(a_freed_type_s_handle_is_that_of_the_next)
     }
 }
 
-TEST(a_reset_counts_from_zero_in_cells_that_count)
-{
-    begin();
-    bcast(few, 5, BYTES_4);
-    for (int i = 0; i < 3; i++) {
-        recording_reset();
-        bcast(few, 5, BYTES_4);
-        bcast(few, 5, BYTES_4);
-        CHECK_EQUAL(counted(few, 20, 0), 2);
-    }
-}
-
 TEST(no_call_is_lost_when_its_cell_is_folded)
 {
     enum { SIZES = 20 };

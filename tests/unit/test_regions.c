@@ -92,23 +92,6 @@ TEST(a_call_counts_in_the_innermost_region)
     CHECK_EQUAL(calls_in("epoch/forward"), 2);
 }
 
-TEST(a_region_has_one_number_however_often_it_is_entered)
-{
-    begin();
-    for (int i = 0; i < 1000; i++) {
-        char name[] = "forward",
-             other[] = "backward"; /* at other addresses than their copies in the ledger */
-        commprof_region_begin(name);
-        CHECK_TEXT(here(), "forward");
-        commprof_region_end();
-        commprof_region_begin(other);
-        CHECK_TEXT(here(), "backward");
-        commprof_region_end();
-    }
-    CHECK(entry_of(2) != NULL);
-    CHECK(entry_of(3) == NULL);
-}
-
 TEST(a_path_at_once_is_the_same_as_step_by_step)
 {
     begin();

@@ -497,3 +497,12 @@ TEST(a_handle_that_goes_from_thread_to_thread_completes_the_request_of_each)
     for (int i = 0; i < THREADS; i++)
         CHECK_EQUAL((uintptr_t)right[i], ROUNDS / 4);
 }
+
+TEST(an_inactive_persistent_request_can_be_freed)
+{
+    begin(false);
+    struct request forgotten;
+    track(0x1000, 8, REQUEST_PERSISTENT);
+    CHECK(forget(0x1000, &forgotten));
+    CHECK(!(forgotten.flags & REQUEST_ACTIVE));
+}

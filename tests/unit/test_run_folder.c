@@ -1193,3 +1193,12 @@ TEST(a_folder_that_cannot_be_listed_is_said)
     CHECK_EQUAL(presence_find("missing", 2, all_are_expected, &text, &error), PRESENCE_NONE);
     CHECK_EQUAL(error, ENOENT);
 }
+
+TEST(a_folder_is_hidden_from_a_process_that_has_lost_its_rights)
+{
+    CHECK_EQUAL(open_with("closed/run", 2), 0);
+    CHECK(chmod("closed", 0) == 0);
+    become_nobody();
+    CHECK_EQUAL(run_folder_find(&folder), EACCES);
+    CHECK(run_folder_is_hidden(&folder, EACCES));
+}

@@ -358,23 +358,6 @@ TEST(further_bits_lie_above_the_first)
     check_thread(0, 4000);
 }
 
-TEST(a_bit_that_all_windows_share_is_passed_over)
-{
-    begin(LOG);
-    for (uint64_t at = 0; !the_ledger.header->window_mask; at++)
-        if ((at & 0x38) == 0) /* busy for 8 windows in each 64 */
-            calls(0, at, 8 * PAGE);
-    unsigned bit = lowest_bit(the_ledger.header->window_mask) - WINDOW_BIT;
-    CHECK(bit < 3 || bit > 5);
-    uint64_t kept = 0, all = 0;
-    for (uint64_t at = 0; at < SECONDS; at++) {
-        all += calls_of[0][at] > 0;
-        kept += calls_of[0][at] > 0 && is_kept(at, the_ledger.header->window_mask);
-    }
-    CHECK(4 * kept >= all && 4 * kept <= 3 * all);
-    check_thread(0, SECONDS);
-}
-
 /* A second fills the log */
 
 static void call_at(uint64_t ns)
@@ -944,4 +927,18 @@ TEST(a_kill_while_pages_change_hands_leaves_no_call_in_a_wrong_place)
     for (unsigned i = 0; i < PAGE; i++)
         sampled_before += page->samples[i].end_ticks && page->samples[i].sequence >> 32 < 128;
     CHECK(stepping(PTRACE_SINGLESTEP, fill_and_turn, look_for_strangers) > 1000);
+}
+
+static uint64_t bits_of_all_masks(void)
+{
+    const struct ledger_header *header = the_ledger.header;
+    return bits(header->window_mask) + bits(header->device_mask) + bits(header->step_mask);
+}
+
+TEST(pages_are_looked_for_a_few_times_for_each_bit)
+{
+    begin(LOG);
+    for (uint64_t at = 0; at < SECONDS; at++)
+        calls(0, at, 200);
+    CHECK(samples_pages_looked_at <= 4 * LOG_PAGES * bits_of_all_masks());
 }

@@ -272,3 +272,13 @@ TEST(a_user_may_have_another_profile_than_the_site)
     read_with("COMMPROF_PROFILE", "small");
     CHECK_EQUAL(settings.profile, PROFILE_SITE);
 }
+
+TEST(what_commprof_replay_says_of_itself_is_no_setting)
+{
+    setenv("COMMPROF_REPLAY_GAPS", "none", 1);
+    site_says("");
+    CHECK_EQUAL(complaint_count, 0);
+    setenv("COMMPROF_REPLY_GAPS", "none", 1);
+    site_says("");
+    CHECK_EQUAL(complaint_count, 1);
+}

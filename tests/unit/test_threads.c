@@ -119,34 +119,6 @@ TEST(threads_that_first_use_a_communicator_at_once_share_its_entry)
                     communicators_find(shared[i])->slot);
 }
 
-/* Each thread starts what the next one completes. */
-static uint64_t handed[THREADS];
-
-static void *start_and_complete(void *number)
-{
-    intptr_t mine = (intptr_t)number, other = (mine + 1) % THREADS;
-    for (uint64_t round = 1; round <= ROUNDS; round++) {
-        struct request done, request = {.start_ticks = round,
-                                        .bytes = round,
-                                        .call = CALL_Isend,
-                                        .peer = PEER_NONE,
-                                        .flags = REQUEST_ACTIVE};
-        CHECK(requests_track(0x1000 + 64 * (mpi_handle)mine, &request));
-        __atomic_store_n(&handed[mine], round, __ATOMIC_RELEASE);
-        while (__atomic_load_n(&handed[other], __ATOMIC_ACQUIRE) < round)
-            sched_yield();
-        CHECK(requests_complete(0x1000 + 64 * (mpi_handle)other, thread_ready()->cells.record,
-                                round, round, &done));
-    }
-    return NULL;
-}
-
-TEST(requests_that_another_thread_completes_are_found)
-{
-    begin(1 << 20);
-    together(start_and_complete);
-}
-
 /* All threads count; one of them resets, another one pauses and resumes. */
 static void *count_and_reset(void *number)
 {

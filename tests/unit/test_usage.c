@@ -65,3 +65,24 @@ TEST(a_reading_at_the_very_start_is_there)
     usage_read(&usage, clock_monotonic_ns() + 1000000000);
     CHECK_EQUAL(usage.since_start_ns, 1);
 }
+
+static uint64_t switches_by_choice(void)
+{
+    struct rusage used;
+    CHECK_EQUAL(getrusage(RUSAGE_SELF, &used), 0);
+    return (uint64_t)used.ru_nvcsw;
+}
+
+/* Sleeping is what a process does of its own accord: a switch that it chose, unless a busy machine
+ * switches it before it sleeps. */
+TEST(what_was_used_between_two_readings_is_their_difference)
+{
+    struct ledger_usage before;
+    usage_read(&before, 0);
+    for (uint64_t enough = switches_by_choice() + 10; switches_by_choice() < enough;)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    usage_read(&usage, 0);
+    CHECK(usage.voluntary_switches >= before.voluntary_switches + 10);
+    CHECK(usage.cpu_user_ns + usage.cpu_system_ns >= before.cpu_user_ns + before.cpu_system_ns);
+    CHECK(usage.since_start_ns > before.since_start_ns);
+}

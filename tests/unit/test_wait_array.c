@@ -8,7 +8,7 @@
 enum { A = 0x1000, B = 0x2000, C = 0x3000, D = 0x4000 };
 
 static struct wait_array wait_array;
-static char array[8 * 8], other[8 * 8];
+static char array[8 * 8];
 
 static void begin(const char *abi)
 {
@@ -76,22 +76,6 @@ TEST(an_array_has_waited_until_it_is_settled)
     CHECK(!wait_array_has_waited(&wait_array, array, 3));
 }
 
-/* Their handles are in the array again, and it has not been looked at since. */
-TEST(requests_that_another_call_has_completed_have_not_waited)
-{
-    wait_for_three("open_mpi");
-    poll(array, 3, 2000, 2010);
-    wait_array_settle(&wait_array);
-    for (int i = 0; i < 3; i++) {
-        CHECK_EQUAL(blocked_on(wait_array_handle(&wait_array, i)), 10);
-        track(wait_array_handle(&wait_array, i));
-    }
-    poll(array, 3, 2100, 2130);
-    CHECK_EQUAL(wait_array_done(&wait_array, 1), 30);
-    wait_array_settle(&wait_array);
-    CHECK_EQUAL(blocked_on(A), 30);
-}
-
 TEST(narrow_handles_are_distinguished)
 {
     wait_for_three("mpich");
@@ -156,4 +140,25 @@ TEST(arrays_may_grow)
     CHECK_EQUAL(wait_array.live, 5000);
     CHECK_EQUAL(wait_array_handle(&wait_array, 4999), A + 16 * 4999);
     CHECK_EQUAL(blocked_on(A), 10);
+}
+
+TEST(settling_twice_counts_once)
+{
+    wait_for_three("open_mpi");
+    poll(array, 3, 2000, 2010);
+    wait_array_settle(&wait_array);
+    wait_array_settle(&wait_array);
+    poll(array, 3, 2100, 2101);
+    wait_array_settle(&wait_array);
+    CHECK_EQUAL(blocked_on(A), 11);
+}
+
+TEST(the_same_place_with_another_length_is_another_array)
+{
+    wait_for_three("open_mpi");
+    poll(array, 3, 2000, 2010);
+    poll(array, 2, 2100, 2103);
+    wait_array_settle(&wait_array);
+    CHECK_EQUAL(blocked_on(B), 13);
+    CHECK_EQUAL(blocked_on(C), 10);
 }

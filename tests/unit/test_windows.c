@@ -142,24 +142,18 @@ TEST(what_another_tool_interrupts_keeps_its_end)
     check_end(2010 * S);
 }
 
-TEST(what_is_to_be_repeated_is_due_and_of_the_same_part_at_least)
-{
-    begin("once", "10");
-    repeats = true;
-    open_at(2000 * S, 0);
-    check_end(2010 * S);
-    repeats = false;
-    CHECK(!is_due(2020 * S));
-    windows_repeat(&windows);
-    open_at(2020 * S, 0);
-    CHECK_EQUAL(windows.part, LEDGER_PART_STEPS);
-    check_end(2030 * S);
-}
-
 TEST(who_sets_the_clock_back_prolongs_nothing)
 {
     begin("once", "10");
     repeats = true;
     open_at(2000 * S, 0);
     CHECK(windows_is_over(&windows, &(struct windows_now){2010 * S - BOOTED, 100 * S, 0, true}));
+}
+
+TEST(marked_steps_are_steps)
+{
+    begin("once", "10");
+    open_at(2003 * S, 0);
+    CHECK(!is_better(2010 * S, 2)); /* the second one has not ended */
+    CHECK(is_better(2010 * S, 3));
 }
