@@ -602,3 +602,10 @@ TEST(communicators_of_65536_kinds_are_counted)
     CHECK_EQUAL(communicators_ordinal(NULL, (uint64_t)(MOST - 1) << 32), 1);
     CHECK_EQUAL(communicators_ordinal(NULL, (uint64_t)MOST << 32), 0);
 }
+
+TEST(the_null_communicator_is_none)
+{
+    begin("mpich", 8, 3);
+    CHECK(communicators_find(mpi_abi.comm_null) == NULL);
+    CHECK_EQUAL(communicators_slot(NULL), LEDGER_COMMUNICATOR_NONE);
+}

@@ -147,6 +147,17 @@ static struct gpu_collected collect(bool everything)
     return BACKEND->collect(take, everything);
 }
 
+/* A kernel of this name that ends now, and is collected. */
+static void collect_named(const char *name)
+{
+    uint64_t memory[STUB_KERNEL_BYTES / 8];
+    struct cupti_kernel *kernel = kernel_in((uint8_t *)memory);
+    kernel->name = name;
+    kernel->start = kernel->end = (uint64_t)unix_now();
+    cupti->write(memory, sizeof memory);
+    CHECK_EQUAL(collect(false).records, 1);
+}
+
 /* Detection */
 
 TEST(a_process_without_the_driver_uses_no_gpu)
@@ -211,12 +222,6 @@ TEST(a_device_has_a_name_and_a_number_of_its_own)
     BACKEND->device_facts(7, &facts);
     CHECK_TEXT(facts.name, "");
     CHECK_TEXT(facts.uuid, "");
-}
-
-TEST(a_mig_instance_has_a_uuid_of_its_own)
-{
-    struct gpu_device_facts facts;
-    begin();
     cuda->is_mig = 1;
     BACKEND->device_facts(1, &facts);
     CHECK_TEXT(facts.uuid, "MIG-ff111213-1415-1617-1819-1a1b1c1d1e1f");
@@ -231,40 +236,53 @@ static void refused_with(const char *why)
     CHECK_EQUAL(cupti->registrations, 0);
 }
 
-TEST(nvidias_tools_go_first)
+/* What is set, and the reason for a refusal; NULL: it arms. */
+static const struct {
+    const char *why, *variable, *value, *library, *holder;
+    uint32_t version;
+    int driver, version_result;
+} SETS[] = {
+    {"NSYS_PROFILING_SESSION_ID", .variable = "NSYS_PROFILING_SESSION_ID", .value = "1"},
+    {"NV_NSIGHT_INJECTION_PORT_BASE", .variable = "NV_NSIGHT_INJECTION_PORT_BASE", .value = "1"},
+    {"NVPROF_ID", .variable = "NVPROF_ID", .value = "1"},
+    {"/opt/libtool.so", .variable = "CUDA_INJECTION64_PATH", .value = "/opt/libtool.so"},
+    {NULL, .variable = "CUDA_INJECTION64_PATH", .value = "/opt/commprof/lib/libcommprof.so"},
+    {NULL, .variable = "CUDA_INJECTION64_PATH", .value = "none"},
+    {"CUPTI for Score-P", .holder = "CUPTI for Score-P"},
+    {"Update 1", .version = 130000},
+    {"newer than the driver", .driver = 12080},
+    {"999", .version_result = 999}, /* like that of CUDA 13.5 without a driver */
+    {"COMMPROF_CUPTI=off", .library = "off"},
+    {"/nowhere/libcupti.so.13", .library = "/nowhere/libcupti.so.13"},
+    {"has no cuptiGetVersion", .library = UNIT_BUILD "/libcuda.so.1"},
+    {NULL, .library = UNIT_BUILD "/libcupti.so.13"},
+};
+static size_t row;
+
+static void arm_with_the_row(void)
 {
-    static const char *const VARIABLES[] = {"NSYS_PROFILING_SESSION_ID",
-                                            "NV_NSIGHT_INJECTION_PORT_BASE", "NVPROF_ID"};
     begin();
-    for (unsigned i = 0; i < 3; i++) {
-        setenv(VARIABLES[i], "1", 1);
-        refused_with(VARIABLES[i]);
-        unsetenv(VARIABLES[i]);
-    }
+    if (SETS[row].variable)
+        setenv(SETS[row].variable, SETS[row].value, 1);
+    if (SETS[row].library)
+        snprintf(settings.cupti, sizeof settings.cupti, "%s", SETS[row].library);
+    if (SETS[row].holder)
+        cupti->subscriber = SETS[row].holder;
+    cupti->version = SETS[row].version ? SETS[row].version : cupti->version;
+    cuda->version = SETS[row].driver ? SETS[row].driver : cuda->version;
+    cupti->version_result = SETS[row].version_result;
+    if (SETS[row].why)
+        refused_with(SETS[row].why);
+    else
+        CHECK_EQUAL(BACKEND->arm(reason, sizeof reason), GPU_ARMED);
     CHECK_EQUAL(cupti->subscriptions, 0);
+    unlink("ledger");
 }
 
-TEST(an_injected_library_is_a_tool_unless_it_is_this_one)
+TEST(what_forbids_tracing_is_said_and_nothing_is_registered)
 {
-    begin();
-    setenv("CUDA_INJECTION64_PATH", "/opt/tool/libtool.so", 1);
-    refused_with("/opt/tool/libtool.so");
-    setenv("CUDA_INJECTION64_PATH", "/opt/commprof/lib/libcommprof.so", 1);
-    CHECK_EQUAL(BACKEND->arm(reason, sizeof reason), GPU_ARMED);
-}
-
-TEST(none_is_no_injected_library)
-{
-    begin();
-    setenv("CUDA_INJECTION64_PATH", "none", 1);
-    CHECK_EQUAL(BACKEND->arm(reason, sizeof reason), GPU_ARMED);
-}
-
-TEST(who_holds_the_subscription_is_named)
-{
-    begin();
-    cupti->subscriber = "CUPTI for Score-P";
-    refused_with("CUPTI for Score-P");
+    for (row = 0; row < sizeof SETS / sizeof *SETS; row++)
+        unit_elsewhere(arm_with_the_row);
 }
 
 TEST(a_holder_whose_calls_we_see_can_be_yielded_to)
@@ -284,9 +302,6 @@ TEST(versions_with_known_faults_are_not_used)
     static const uint32_t USED[] = {8, 13, 28, 130001, 130200, 130500, 140000};
     for (unsigned i = 0; i < sizeof USED / sizeof *USED; i++)
         CHECK(cupti_version_trap(USED[i]) == NULL);
-    begin();
-    cupti->version = 130000;
-    refused_with("Update 1");
 }
 
 TEST(versions_belong_to_cudas)
@@ -297,13 +312,6 @@ TEST(versions_belong_to_cudas)
     CHECK_EQUAL(cupti_cuda_major(19), 12);
     CHECK_EQUAL(cupti_cuda_major(28), 12);
     CHECK_EQUAL(cupti_cuda_major(130001), 13);
-}
-
-TEST(a_cupti_newer_than_the_driver_is_not_used)
-{
-    begin();
-    cuda->version = 12080;
-    refused_with("newer than the driver");
 }
 
 /* Its first call crashes if it cannot initialize; observed only without a driver. */
@@ -331,26 +339,6 @@ TEST(no_setting_lets_a_cupti_of_a_newer_major_version_be_used)
     settings.cupti_any_minor = true;
     refused_with("newer than the driver");
     CHECK_EQUAL(cupti->versions_asked_for, 0);
-}
-
-TEST(a_cupti_that_does_not_work_here_is_not_used)
-{
-    begin();
-    cupti->version_result = 999; /* like that of CUDA 13.5 without a driver */
-    refused_with("999");
-}
-
-TEST(the_user_may_do_without_or_name_one)
-{
-    begin();
-    snprintf(settings.cupti, sizeof settings.cupti, "off");
-    refused_with("COMMPROF_CUPTI=off");
-    snprintf(settings.cupti, sizeof settings.cupti, "/nowhere/libcupti.so.13");
-    refused_with("/nowhere/libcupti.so.13");
-    snprintf(settings.cupti, sizeof settings.cupti, "%s", UNIT_BUILD "/libcuda.so.1");
-    refused_with("has no cuptiGetVersion");
-    snprintf(settings.cupti, sizeof settings.cupti, "%s", UNIT_BUILD "/libcupti.so.13");
-    CHECK_EQUAL(BACKEND->arm(reason, sizeof reason), GPU_ARMED);
 }
 
 /* Tracing */
@@ -412,48 +400,32 @@ static bool memory_can_be_asked_for(void)
 
 TEST(a_name_that_cannot_be_read_is_none)
 {
-    uint64_t memory[STUB_KERNEL_BYTES / 8];
     if (!memory_can_be_asked_for())
         unit_skip("process_vm_readv is not to be had");
     begin_tracing();
-    struct cupti_kernel *kernel = kernel_in((uint8_t *)memory);
-    kernel->name = (const char *)16; /* a module that was unloaded */
-    kernel->start = kernel->end = (uint64_t)unix_now();
-    cupti->write(memory, sizeof memory);
-    CHECK_EQUAL(collect(false).records, 1);
+    collect_named((const char *)16); /* a module that was unloaded */
     CHECK(events[0].name == NULL);
 }
 
 TEST(a_name_may_end_where_memory_does)
 {
-    uint64_t memory[STUB_KERNEL_BYTES / 8];
     long page = sysconf(_SC_PAGESIZE);
     begin_tracing();
     char *pages =
         mmap(NULL, 2 * (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(pages != MAP_FAILED && munmap(pages + page, (size_t)page) == 0);
-    struct cupti_kernel *kernel = kernel_in((uint8_t *)memory);
-    kernel->name = strcpy(pages + page - 5, "last");
-    kernel->start = kernel->end = (uint64_t)unix_now();
-    cupti->write(memory, sizeof memory);
-    collect(false);
+    collect_named(strcpy(pages + page - 5, "last"));
     CHECK_TEXT(names[0], "last");
 }
 
 TEST(the_same_address_may_be_another_name_later)
 {
-    uint64_t memory[STUB_KERNEL_BYTES / 8];
     char name[] = "first";
     begin_tracing();
-    struct cupti_kernel *kernel = kernel_in((uint8_t *)memory);
-    kernel->name = name;
-    kernel->start = kernel->end = (uint64_t)unix_now();
-    cupti->write(memory, sizeof memory);
-    collect(false);
+    collect_named(name);
     CHECK_TEXT(names[0], "first");
     strcpy(name, "other");
-    cupti->write(memory, sizeof memory);
-    collect(false);
+    collect_named(name);
     CHECK_TEXT(names[0], "other");
 }
 

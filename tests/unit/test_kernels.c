@@ -109,3 +109,24 @@ TEST(kernels_that_communicate_are_known_by_name)
         CHECK(communication_has_kernel(COMMUNICATION[i]));
     }
 }
+
+TEST(names_take_a_bounded_part_of_the_ledger)
+{
+    begin();
+    static char name[KERNELS_LONGEST_NAME + 1];
+    memset(name, 'k', sizeof name - 1);
+    for (int i = 0; i < KERNELS_MOST; i++) {
+        memcpy(name, &i, 2);
+        name[0] |= 0x40, name[1] |= 0x40;
+        kernels_find(name);
+    }
+    name[0] = '!';
+    CHECK_EQUAL(kernels_find(name).number, LEDGER_KERNEL_OTHER);
+    CHECK_EQUAL(the_ledger.header->chunk_count, KERNELS_MOST_CHUNKS);
+}
+
+TEST(a_name_that_cannot_be_read_is_a_kernel_too)
+{
+    begin();
+    CHECK_TEXT(name_of(kernels_find(NULL).number), "unnamed kernel");
+}
