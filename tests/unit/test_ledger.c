@@ -126,15 +126,6 @@ TEST(facts_fill_a_chunk_to_its_last_byte)
 
 enum { THREADS = 4 };
 
-static void together(void *(*work)(void *))
-{
-    pthread_t threads[THREADS];
-    for (uintptr_t i = 0; i < THREADS; i++)
-        CHECK(pthread_create(&threads[i], NULL, work, (void *)i) == 0);
-    for (int i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
-}
-
 static void *fill_chunks(void *number)
 {
     struct ledger_chunk *chunk;
@@ -153,7 +144,7 @@ static void check_filled_by_its_thread(struct ledger_chunk *chunk)
 TEST(the_chunks_of_two_threads_do_not_overlap)
 {
     ledger_open("ledger", LEDGER_HEADER_BYTES + 200 * LEDGER_CHUNK_BYTES);
-    together(fill_chunks);
+    unit_together(THREADS, fill_chunks, NULL);
     CHECK_EQUAL(the_ledger.header->chunk_count, 200);
     for (uint32_t i = 0; i < 200; i++)
         check_filled_by_its_thread(ledger_chunk_at(the_ledger.header, i));

@@ -422,15 +422,6 @@ TEST(a_million_requests_complete_as_they_were_tracked)
 
 enum { THREADS = 4, ROUNDS = 20000, IN_FLIGHT = 16 };
 
-static void together(void *(*work)(void *), void *results[THREADS])
-{
-    pthread_t threads[THREADS];
-    for (uintptr_t i = 0; i < THREADS; i++)
-        CHECK(pthread_create(&threads[i], NULL, work, (void *)i) == 0);
-    for (int i = 0; i < THREADS; i++)
-        pthread_join(threads[i], &results[i]);
-}
-
 static void *send_and_complete(void *number)
 {
     uintptr_t completed_bytes = 0;
@@ -457,7 +448,7 @@ TEST(threads_complete_what_they_track_and_nothing_twice)
     void *bytes[THREADS];
     struct request done;
     begin(true);
-    together(send_and_complete, bytes);
+    unit_together(THREADS, send_and_complete, bytes);
     for (int i = 0; i < THREADS; i++)
         CHECK_EQUAL((uintptr_t)bytes[i], ROUNDS / IN_FLIGHT * IN_FLIGHT * 1001);
     CHECK(!complete(SHARED_HANDLE, UINT64_MAX, &done));
@@ -493,7 +484,7 @@ TEST(a_handle_that_goes_from_thread_to_thread_completes_the_request_of_each)
 {
     void *right[THREADS];
     begin(true);
-    together(pass_a_handle_on, right);
+    unit_together(THREADS, pass_a_handle_on, right);
     for (int i = 0; i < THREADS; i++)
         CHECK_EQUAL((uintptr_t)right[i], ROUNDS / 4);
 }

@@ -355,17 +355,8 @@ static int count_databases(void)
 TEST(jobs_that_start_at_the_same_time_have_a_folder_each)
 {
     enum { JOBS = 100 };
-    int status;
     skip_if_emulated();
-    for (int i = 0; i < JOBS; i++)
-        if (fork() == 0) {
-            open_and_leave_a_file();
-            _exit(EXIT_SUCCESS);
-        }
-    for (int i = 0; i < JOBS; i++) {
-        CHECK(wait(&status) > 0);
-        CHECK_EQUAL(status, 0);
-    }
+    unit_at_once(JOBS, open_and_leave_a_file);
     CHECK_EQUAL(count_databases(), JOBS);
 }
 
@@ -552,16 +543,7 @@ static void make_the_folder(void)
 TEST(many_make_the_folder_at_the_same_time)
 {
     enum { RANKS = 1000 };
-    int status;
-    for (int i = 0; i < RANKS; i++)
-        if (fork() == 0) {
-            make_the_folder();
-            _exit(EXIT_SUCCESS);
-        }
-    for (int i = 0; i < RANKS; i++) {
-        CHECK(wait(&status) > 0);
-        CHECK_EQUAL(status, 0);
-    }
+    unit_at_once(RANKS, make_the_folder);
 }
 
 TEST(little_address_space_is_said)
@@ -857,16 +839,7 @@ static void end_at_once(void)
 TEST(ranks_that_begin_and_end_at_the_same_time_do_not_interfere)
 {
     enum { RANKS = 300 };
-    int status;
-    for (int i = 0; i < RANKS; i++)
-        if (fork() == 0) {
-            end_at_once();
-            _exit(EXIT_SUCCESS);
-        }
-    for (int i = 0; i < RANKS; i++) {
-        CHECK(wait(&status) > 0);
-        CHECK_EQUAL(status, 0);
-    }
+    unit_at_once(RANKS, end_at_once);
 }
 
 /* Kills */

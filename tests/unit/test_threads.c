@@ -1,6 +1,5 @@
 /* Threads run everything concurrently that can interfere in the profiler. The thread sanitizer
  * finds races; the counts show losses. */
-#include "completed.h"
 #include "fake_mpi.h"
 #include "ledger_reader.h"
 #include "record/account.h"
@@ -42,15 +41,6 @@ static void call_on(mpi_handle comm, uint64_t bytes)
     account_call(&call, traffic);
 }
 
-static void together(void *(*run)(void *))
-{
-    pthread_t threads[THREADS];
-    for (intptr_t i = 0; i < THREADS; i++)
-        CHECK(pthread_create(&threads[i], NULL, run, (void *)i) == 0);
-    for (int i = 0; i < THREADS; i++)
-        CHECK(pthread_join(threads[i], NULL) == 0);
-}
-
 static uint64_t calls_counted(void)
 {
     uint64_t count = __atomic_load_n(&the_ledger.header->dropped_calls, __ATOMIC_RELAXED);
@@ -69,7 +59,7 @@ static void *call_with_many_sizes(void *number)
 TEST(threads_whose_tables_grow_count_every_call)
 {
     begin(64 << 20);
-    together(call_with_many_sizes);
+    unit_together(THREADS, call_with_many_sizes, NULL);
     CHECK_EQUAL(calls_counted(), THREADS * ROUNDS);
     CHECK_EQUAL(the_ledger.header->dropped_calls, 0);
 }
@@ -89,7 +79,7 @@ static void *make_use_and_free(void *number)
 TEST(communicators_of_many_threads_come_and_go)
 {
     begin(64 << 20);
-    together(make_use_and_free);
+    unit_together(THREADS, make_use_and_free, NULL);
     CHECK_EQUAL(calls_counted(), 2 * THREADS * ROUNDS);
 }
 
@@ -112,7 +102,7 @@ TEST(threads_that_first_use_a_communicator_at_once_share_its_entry)
         shared[i] = fake_comm(MEMBERS, 2);
         communicators_created(shared[i], CALL_Comm_dup, mpi_abi.comm_world, true, 0);
     }
-    together(meet_one_after_the_other);
+    unit_together(THREADS, meet_one_after_the_other, NULL);
     CHECK_EQUAL(calls_counted(), THREADS * 20 * sizeof shared / sizeof shared[0]);
     for (size_t i = 0; i < sizeof shared / sizeof shared[0]; i++)
         CHECK_EQUAL(communicators_find(shared[i])->entry->communicator,
@@ -137,7 +127,7 @@ static void *count_and_reset(void *number)
 TEST(resets_while_other_threads_count_leave_no_more_than_was_counted)
 {
     begin(1);
-    together(count_and_reset);
+    unit_together(THREADS, count_and_reset, NULL);
     CHECK(calls_counted() <= THREADS * ROUNDS);
     recording_reset();
     CHECK_EQUAL(calls_counted(), 0);

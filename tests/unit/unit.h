@@ -16,6 +16,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -156,6 +157,32 @@ static inline void unit_elsewhere(void (*run)(void))
     }
     CHECK(waitpid(child, &status, 0) == child);
     CHECK_EQUAL(status, 0);
+}
+
+/* The same in so many processes at once. */
+static inline void unit_at_once(int count, void (*run)(void))
+{
+    for (int i = 0; i < count; i++)
+        if (fork() == 0) {
+            run();
+            _exit(EXIT_SUCCESS);
+        }
+    for (int i = 0; i < count; i++) {
+        int status;
+        CHECK(wait(&status) > 0);
+        CHECK_EQUAL(status, 0);
+    }
+}
+
+/* Runs a function in so many threads, which get their number; `results` may be NULL. */
+static inline void unit_together(uintptr_t count, void *(*run)(void *), void **results)
+{
+    pthread_t threads[16];
+    CHECK(count <= 16);
+    for (uintptr_t i = 0; i < count; i++)
+        CHECK(pthread_create(&threads[i], NULL, run, (void *)i) == 0);
+    for (uintptr_t i = 0; i < count; i++)
+        CHECK(pthread_join(threads[i], results ? &results[i] : NULL) == 0);
 }
 
 /* Uses rm, because some tests create folders whose path is longer than PATH_MAX. */
