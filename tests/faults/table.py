@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 from .trial import Fault, Job, judge
@@ -16,27 +17,15 @@ def after_some_calls(job: Job) -> None:
     job.until(lambda: job.progress() >= job.strikes_at)
 
 
-def kill_when_there_is(pattern: str, job: Job, victims: int | None) -> None:
+def kill_when_there_is(pattern: str, victims: int | None = None) -> Callable[[Job], None]:
     """SIGKILL to so many of the ranks (None: all) as soon as the run folder has a file of this
     name."""
-    job.until(lambda: any(job.run_folder.glob(pattern)))
-    job.signal(signal.SIGKILL, job.processes()[:victims])
 
+    def kill(job: Job) -> None:
+        job.until(lambda: any(job.run_folder.glob(pattern)))
+        job.signal(signal.SIGKILL, job.processes()[:victims])
 
-def kill_one_when_its_ledger_is_there(job: Job) -> None:
-    kill_when_there_is("rank-*.ledger", job, 1)
-
-
-def kill_all_when_the_ledger_is_there(job: Job) -> None:
-    kill_when_there_is("rank-*.ledger", job, None)
-
-
-def kill_all_while_the_database_is_written(job: Job) -> None:
-    kill_when_there_is("rank-*.db.tmp", job, None)
-
-
-def kill_all_when_the_database_is_there(job: Job) -> None:
-    kill_when_there_is("rank-*.db", job, None)
+    return kill
 
 
 def terminate_ranks(job: Job) -> None:
@@ -93,8 +82,8 @@ FAULTS = [
         calls=INIT,
         delay_ns=(0, A_SECOND_NS // 2),
     ),
-    Fault("SIGKILL of one rank as its ledger appears", act=kill_one_when_its_ledger_is_there),
-    Fault("SIGKILL of all ranks as a ledger appears", act=kill_all_when_the_ledger_is_there),
+    Fault("SIGKILL of one rank as its ledger appears", act=kill_when_there_is("rank-*.ledger", 1)),
+    Fault("SIGKILL of all ranks as a ledger appears", act=kill_when_there_is("rank-*.ledger")),
     Fault("SIGKILL of one rank while tables grow", "SIGKILL", calls=(2, 200)),
     Fault("SIGKILL of all ranks while tables grow", "SIGKILL", "all", calls=(2, 200)),
     Fault("SIGKILL of one rank while its ledger folds", "SIGKILL", calls=(500, 5000)),
@@ -118,12 +107,12 @@ FAULTS = [
     Fault(
         "SIGKILL while a database is written",
         rounds=ROUNDS_TO_THE_END,
-        act=kill_all_while_the_database_is_written,
+        act=kill_when_there_is("rank-*.db.tmp"),
     ),
     Fault(
         "SIGKILL as a database appears",
         rounds=ROUNDS_TO_THE_END,
-        act=kill_all_when_the_database_is_there,
+        act=kill_when_there_is("rank-*.db"),
     ),
     Fault("SIGTERM of one rank by itself", "SIGTERM"),
     Fault("SIGTERM to all ranks (a limit of time)", act=terminate_ranks),
