@@ -4,29 +4,6 @@
 
 enum { CUDA_10 = 12, CUDA_11 = 13 };
 
-TEST(a_kernel_has_its_name_and_where_it_ran)
-{
-    struct gpu_event event;
-    struct cupti_kernel kernel = {.kind = CUPTI_CONCURRENT_KERNEL,
-                                  .start = 1000,
-                                  .end = 3000,
-                                  .device = 1,
-                                  .context = 2,
-                                  .stream = 7,
-                                  .name = "_Z6kernelv"};
-    CHECK(records_read(&kernel, CUDA_11, &event));
-    CHECK_EQUAL(event.kind, LEDGER_ACTIVITY_KERNEL);
-    CHECK_EQUAL(event.start_ns, 1000);
-    CHECK_EQUAL(event.end_ns, 3000);
-    CHECK_EQUAL(event.device, 1);
-    CHECK_EQUAL(event.context, 2);
-    CHECK_EQUAL(event.stream, 7);
-    CHECK_EQUAL(event.bytes, 0);
-    CHECK_EQUAL(event.copy, LEDGER_COPY_NONE);
-    CHECK_EQUAL(event.flags, 0);
-    CHECK(event.name == kernel.name);
-}
-
 static uint32_t blocks_of(int32_t x, int32_t y, int32_t z)
 {
     struct gpu_event event;

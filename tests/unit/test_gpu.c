@@ -435,39 +435,6 @@ TEST(a_window_does_not_begin_after_its_end)
     CHECK_EQUAL(window(0)->begin_ns, window(0)->end_ns);
 }
 
-static void set_uncollected_since(int64_t ns)
-{
-    __atomic_store_n(&fake.uncollected_ns, ns, __ATOMIC_RELEASE);
-}
-
-static uint64_t uncollected_ns(void)
-{
-    return __atomic_load_n(&the_ledger.header->gpu_uncollected_ns, __ATOMIC_RELAXED);
-}
-
-TEST(the_ledger_says_of_how_long_records_may_be_missing)
-{
-    enum { HOUR_S = 3600 };
-    fake.presence = GPU_IN_USE;
-    int64_t began_ns = clock_monotonic_ns();
-    set_uncollected_since(began_ns - HOUR_S * INT64_C(1000000000));
-    begin("auto", "0", "0");
-    gpu_begin(hear);
-    while (uncollected_ns() <= HOUR_S * UINT64_C(1000000000))
-        sched_yield();
-    uint64_t tick_ns = 100000000;
-    CHECK(uncollected_ns() <=
-          HOUR_S * UINT64_C(1000000000) + (uint64_t)(clock_monotonic_ns() - began_ns) + tick_ns);
-    set_uncollected_since(INT64_MAX); /* all have been collected */
-    while (uncollected_ns())
-        sched_yield();
-    set_uncollected_since(began_ns);
-    while (!uncollected_ns())
-        sched_yield();
-    gpu_end();
-    CHECK_EQUAL(uncollected_ns(), 0); /* no more can come */
-}
-
 TEST(who_switches_calls_on_again_sees_a_whole_window)
 {
     fake.presence = GPU_IN_USE;

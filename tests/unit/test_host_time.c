@@ -104,29 +104,6 @@ TEST(calls_of_nccl_are_no_time_in_mpi)
     CHECK_EQUAL(taken, 0);
 }
 
-TEST(a_call_under_way_is_handed_over_piece_by_piece)
-{
-    begin();
-    struct call call UNTIL_RETURN;
-    call_begin(&call, CALL_Recv, SITE_JOB);
-    while (clock_ticks() <= call.start) {
-    }
-    uint64_t lost = 0, first = host_time_collect(take, &lost);
-    CHECK_EQUAL(taken, 1);
-    CHECK_EQUAL(first_start, call.start);
-    CHECK_EQUAL(last_end, first);
-    while (clock_ticks() <= first) {
-    }
-    uint64_t second = host_time_collect(take, &lost);
-    CHECK_EQUAL(taken_ticks, second - call.start);
-    call_end(&call, MPI_SUCCESS);
-    host_time_collect(take, &lost);
-    CHECK_EQUAL(taken_ticks, call.end - call.start);
-    CHECK_EQUAL(collected(), 0);
-    CHECK_EQUAL(taken, 0);
-    CHECK_EQUAL(lost, 0);
-}
-
 static void *end_inside_a_call(void *unused)
 {
     struct call call;

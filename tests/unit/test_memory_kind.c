@@ -46,16 +46,6 @@ static void find_times(const void *address, int times, unsigned kind)
         CHECK_EQUAL(memory_kind_find(address), kind);
 }
 
-TEST(each_kind_of_memory_is_distinguished)
-{
-    begin();
-    CHECK_EQUAL(memory_kind_find(HOST), LEDGER_HOST);
-    CHECK_EQUAL(memory_kind_find(DEVICE), LEDGER_DEVICE);
-    CHECK_EQUAL(memory_kind_find(MANAGED), LEDGER_MANAGED);
-    CHECK_EQUAL(memory_kind_find(PINNED), LEDGER_PINNED);
-    CHECK_EQUAL(the_ledger.header->gpu_memory_kind_queries, 4);
-}
-
 TEST(an_answer_of_device_holds_for_its_region)
 {
     begin();

@@ -102,18 +102,6 @@ TEST(a_job_id_is_the_schedulers_and_the_launchers_and_of_an_array_the_elements)
     }
 }
 
-TEST(a_process_that_nobody_launched_has_its_date_and_number)
-{
-    char number[32];
-    int year, month, day;
-    launched_by_nobody();
-    const char *id = provenance_job_id();
-    snprintf(number, sizeof number, "-%d", (int)getpid());
-    CHECK(sscanf(id, "%4d%2d%2d-", &year, &month, &day) == 3);
-    CHECK(year >= 2024);
-    CHECK_TEXT(id + strlen(id) - strlen(number), number);
-}
-
 /* Hydra's proxies name the launch on their command line; ranks may have a shell or two between. */
 TEST(ranks_under_one_hydra_have_one_id)
 {

@@ -43,15 +43,6 @@ TEST(afterwards_the_signals_are_blocked_that_were_before)
         CHECK_EQUAL(sigismember(&blocked, number), number == SIGUSR1);
 }
 
-TEST(a_lock_is_held_until_the_part_ends)
-{
-    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    struct quiet before = quiet_lock(&lock);
-    CHECK_EQUAL(pthread_mutex_trylock(&lock), EBUSY);
-    quiet_unlock(&lock, &before);
-    CHECK_EQUAL(pthread_mutex_trylock(&lock), 0);
-}
-
 /* By its previous state, which it leaves as it was. */
 static bool is_cancellable(void)
 {

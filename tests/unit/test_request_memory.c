@@ -23,16 +23,3 @@ TEST(memory_stays_when_another_request_completes)
     request_memory_release(0x1000);
     CHECK_EQUAL(request_memory_count, 0);
 }
-
-TEST(requests_with_one_handle_free_one_each)
-{
-    fake_mpi_speak("open_mpi");
-    request_memory_add(0x1000, memory_take(10));
-    request_memory_add(0x1000, memory_take(20));
-    request_memory_release(0x1000);
-    CHECK_EQUAL(request_memory_count, 1);
-    request_memory_release(0x1000);
-    CHECK_EQUAL(request_memory_count, 0);
-    request_memory_release(0x1000);
-    CHECK_EQUAL(request_memory_count, 0);
-}

@@ -61,6 +61,18 @@ static int open_ledger(int world_rank)
     return run_folder_open_ledger(&folder, world_rank, 1 << 20, hear);
 }
 
+static void open_both(const char *output, int world_rank)
+{
+    CHECK_EQUAL(open_with(output, world_rank), 0);
+    CHECK_EQUAL(open_ledger(world_rank), 0);
+}
+
+static void open_both_as_job(const char *job, int world_rank)
+{
+    CHECK_EQUAL(open_as_job(job, world_rank), 0);
+    CHECK_EQUAL(open_ledger(world_rank), 0);
+}
+
 /* The absolute path of a file below the working directory: a job may change its directory. */
 static const char *here(const char *path)
 {
@@ -68,6 +80,12 @@ static const char *here(const char *path)
     CHECK(getcwd(directory, sizeof directory) != NULL);
     snprintf(absolute, sizeof absolute, "%s/%s", directory, path);
     return absolute;
+}
+
+static void check_job_in(const char *job, int world_rank, const char *path)
+{
+    CHECK_EQUAL(open_as_job(job, world_rank), 0);
+    CHECK_TEXT(folder.path, here(path));
 }
 
 TEST(the_setting_names_the_folder_and_ranks_name_the_files)
@@ -169,8 +187,7 @@ TEST(a_job_that_starts_while_another_one_runs_leaves_it_alone)
 
 static void end_without_a_file(int world_rank)
 {
-    CHECK_EQUAL(open_as_job("4711", world_rank), 0);
-    CHECK_EQUAL(open_ledger(world_rank), 0);
+    open_both_as_job("4711", world_rank);
     run_folder_remove_ledger(&folder, true);
     claims_give_back(&folder.claim);
     claims_remove_empty(&folder.claim, folder.path);
@@ -236,8 +253,7 @@ static void open_beside_a_ledger(void)
 /* Ranks that are slower than the one that claimed the folder. */
 TEST(a_ledger_that_is_mapped_still_keeps_its_folder)
 {
-    CHECK_EQUAL(open_as_job("1", 2), 0);
-    CHECK_EQUAL(open_ledger(2), 0);
+    open_both_as_job("1", 2);
     claims_give_back(&folder.claim);
     write_file("run/rank-0.db", "of a rank that has ended");
     write_file("run/rank-1.db", "of a rank that has ended");
@@ -247,8 +263,7 @@ TEST(a_ledger_that_is_mapped_still_keeps_its_folder)
 
 static void move_its_files_aside(void)
 {
-    CHECK_EQUAL(open_as_job("2", 2), 0);
-    CHECK_TEXT(folder.path, here("run"));
+    check_job_in("2", 2, "run");
     CHECK_TEXT(folder.moved, "");
     CHECK(is_there("run/earlier-1/rank-2.ledger"));
 }
@@ -279,8 +294,7 @@ TEST(files_of_ranks_that_are_not_chosen_this_time_are_moved_by_the_one_before)
 
 static void write_and_die(void)
 {
-    CHECK_EQUAL(open_as_job("1", 2), 0);
-    CHECK_EQUAL(open_ledger(2), 0);
+    open_both_as_job("1", 2);
     _exit(EXIT_SUCCESS);
 }
 
@@ -293,16 +307,12 @@ TEST(a_job_that_was_killed_is_an_earlier_run)
 /* A job of the same name, as under an unknown launcher, or one whose ledger was not read. */
 TEST(a_rank_whose_ledger_is_in_use_goes_elsewhere_alone)
 {
-    CHECK_EQUAL(open_as_job("1", 2), 0);
-    CHECK_EQUAL(open_ledger(2), 0);
-    CHECK_EQUAL(open_as_job("1", 3), 0);
-    CHECK_TEXT(folder.path, here("run"));
-    CHECK_EQUAL(open_as_job("1", 2), 0);
-    CHECK_TEXT(folder.path, here("run/job-1"));
+    open_both_as_job("1", 2);
+    check_job_in("1", 3, "run");
+    check_job_in("1", 2, "run/job-1");
     CHECK(folder.moves_alone);
     write_file(folder.ledger, "of this rank");
-    CHECK_EQUAL(open_as_job("1", 2), 0);
-    CHECK_TEXT(folder.path, here("run/job-1-2"));
+    check_job_in("1", 2, "run/job-1-2");
 }
 
 static void make_a_run_of_its_own(void)
@@ -535,9 +545,7 @@ TEST(nobody_else_reads_a_run_unless_the_user_wants_it)
 
 static void make_the_folder(void)
 {
-    CHECK_EQUAL(open_with("deep/er/run", getpid()), 0);
-    CHECK_TEXT(said, "");
-    CHECK_EQUAL(open_ledger(getpid()), 0);
+    open_both("deep/er/run", getpid());
 }
 
 TEST(many_make_the_folder_at_the_same_time)
@@ -656,13 +664,10 @@ TEST(a_rank_that_is_in_the_archive_is_of_an_earlier_job_of_the_same_name)
 TEST(a_folder_of_another_job_with_this_rank_in_an_archive_is_not_used)
 {
     settings.output_per = OUTPUT_PER_NODE;
-    CHECK_EQUAL(open_as_job("1", 2), 0);
-    CHECK_EQUAL(open_ledger(2), 0);
-    CHECK_EQUAL(open_as_job("1", 2), 0);
-    CHECK_TEXT(folder.path, here("run/job-1"));
+    open_both_as_job("1", 2);
+    check_job_in("1", 2, "run/job-1");
     put_into_archive(2);
-    CHECK_EQUAL(open_as_job("1", 2), 0);
-    CHECK_TEXT(folder.path, here("run/job-1-2"));
+    check_job_in("1", 2, "run/job-1-2");
 }
 
 static void open_beside_the_ledger_of_rank_3(void)
@@ -676,8 +681,7 @@ static void open_beside_the_ledger_of_rank_3(void)
 TEST(a_rank_that_still_runs_keeps_its_folder_though_those_before_it_are_in_an_archive)
 {
     unit_elsewhere(end_in_an_archive);
-    CHECK_EQUAL(open_as_job("1", 3), 0);
-    CHECK_EQUAL(open_ledger(3), 0);
+    open_both_as_job("1", 3);
     claims_give_back(&folder.claim);
     unit_elsewhere(open_beside_the_ledger_of_rank_3);
 }
@@ -757,8 +761,7 @@ TEST(a_link_in_place_of_our_folder_is_not_followed)
     mkdir("fast", 0700);
     mkdir("target", 0700);
     CHECK(symlink(here("target"), link) == 0);
-    CHECK_EQUAL(open_with("run", 2), 0);
-    CHECK_EQUAL(open_ledger(2), 0);
+    open_both("run", 2);
     CHECK(!lies_in(folder.ledger_file, here("fast")));
     CHECK(strstr(said, link) && strstr(said, " is in the way: a link of user ") &&
           strstr(said, folder.ledger_file));
@@ -771,8 +774,7 @@ TEST(nobody_else_can_read_a_ledger_elsewhere)
     char path[PATH_MAX];
     strcpy(settings.ledger, "fast");
     snprintf(path, sizeof path, "fast/commprof-%u", (unsigned)geteuid());
-    CHECK_EQUAL(open_with("run", 2), 0);
-    CHECK_EQUAL(open_ledger(2), 0);
+    open_both("run", 2);
     CHECK(stat(path, &private) == 0);
     CHECK_EQUAL(private.st_mode & 0777, 0700);
 }
@@ -780,8 +782,7 @@ TEST(nobody_else_can_read_a_ledger_elsewhere)
 static void open_with_a_copy(void)
 {
     strcpy(settings.ledger, "fast");
-    CHECK_EQUAL(open_with("run", 2), 0);
-    CHECK_EQUAL(open_ledger(2), 0);
+    open_both("run", 2);
     CHECK(run_folder_ledger_is_elsewhere(&folder));
     CHECK_EQUAL(ledger_copy(folder.ledger), 0);
 }
@@ -808,8 +809,7 @@ TEST(a_ledger_folder_that_cannot_be_made_is_said_and_another_taken)
 {
     write_file("occupied", "a file");
     snprintf(settings.ledger, sizeof settings.ledger, "occupied/fast");
-    CHECK_EQUAL(open_with("run", 0), 0);
-    CHECK_EQUAL(open_ledger(0), 0);
+    open_both("run", 0);
     CHECK(lies_in(folder.ledger_file, "/dev/shm"));
     CHECK(strstr(said, "occupied/fast: Not a directory; it is /dev/shm/"));
     run_folder_remove_ledger(&folder, true);
@@ -818,8 +818,7 @@ TEST(a_ledger_folder_that_cannot_be_made_is_said_and_another_taken)
 TEST(a_full_disk_has_its_ledgers_on_the_node)
 {
     mount_here("full", "tmpfs", "size=64k");
-    CHECK_EQUAL(open_with("full/run", 0), 0);
-    CHECK_EQUAL(open_ledger(0), 0);
+    open_both("full/run", 0);
     CHECK(lies_in(folder.ledger_file, "/dev/shm"));
     CHECK(strstr(said, "full/run/rank-0.ledger: No space left on device; it is /dev/shm/"));
     run_folder_remove_ledger(&folder, true);
@@ -828,8 +827,7 @@ TEST(a_full_disk_has_its_ledgers_on_the_node)
 static void end_at_once(void)
 {
     strcpy(settings.ledger, "fast");
-    CHECK_EQUAL(open_with("run", getpid()), 0);
-    CHECK_EQUAL(open_ledger(getpid()), 0);
+    open_both("run", getpid());
     CHECK_TEXT(said, "");
     CHECK(lies_in(folder.ledger_file, here("fast")));
     run_folder_remove_ledger(&folder, true);
@@ -958,8 +956,7 @@ TEST(a_stub_says_whether_its_process_runs)
 
 static void open_run(void)
 {
-    CHECK_EQUAL(open_with("run", 2), 0);
-    CHECK_EQUAL(open_ledger(2), 0);
+    open_both("run", 2);
 }
 
 static void check_found_in(const char *path)
@@ -990,8 +987,7 @@ TEST(a_folder_that_was_renamed_is_found)
 
 TEST(a_folder_above_that_was_renamed_is_followed_too)
 {
-    CHECK_EQUAL(open_with("project/run", 2), 0);
-    CHECK_EQUAL(open_ledger(2), 0);
+    open_both("project/run", 2);
     CHECK_EQUAL(rename("project", "old"), 0);
     check_found_in(here("old/run"));
 }

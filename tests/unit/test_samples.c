@@ -624,20 +624,6 @@ TEST(without_a_log_the_record_is_all)
 
 /* Pages in use */
 
-TEST(an_open_page_is_not_taken)
-{
-    begin(LOG);
-    calls(1, 9, 3);
-    for (uint64_t at = 10; at < 2000; at++)
-        calls(0, at, PAGE);
-    CHECK(!is_kept(9, the_ledger.header->window_mask));
-    const struct ledger_sample *samples = windows[1].page->samples;
-    CHECK_EQUAL(samples[2].end_ticks, ticks_of_call(9, 2));
-    calls(1, 9, 3);
-    CHECK_EQUAL(samples[0].end_ticks, ticks_of_call(9, 0));
-    CHECK_EQUAL(samples[5].end_ticks, ticks_of_call(9, 5));
-}
-
 TEST(an_unfinished_collective_keeps_its_page)
 {
     begin(LOG);

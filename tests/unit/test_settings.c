@@ -146,14 +146,6 @@ TEST(the_beginning_of_a_settings_name_is_not_the_setting)
     CHECK_TEXT(settings.output, "");
 }
 
-TEST(every_fault_is_named)
-{
-    setenv("COMMPROF_CLOCK", "sundial", 1);
-    setenv("COMMPROF_MEMORY", "much", 1);
-    read_with("COMMPROF_TYPO", "1");
-    CHECK_EQUAL(complaint_count, 3);
-}
-
 TEST(reading_again_forgets_the_first_reading)
 {
     read_with("COMMPROF_MEMORY", "1M");
@@ -197,16 +189,6 @@ static void site_says(const char *text)
     complaint_count = 0;
     setenv("COMMPROF_CONFIG", "site.conf", 1);
     settings_read(complain);
-}
-
-TEST(a_site_has_defaults_of_its_own)
-{
-    site_says("output = /scratch/%u/commprof/%j\nGPU-every_s = 600\nquiet = on\n");
-    CHECK_EQUAL(complaint_count, 0);
-    CHECK_TEXT(settings.output, "/scratch/%u/commprof/%j");
-    CHECK_EQUAL(settings.gpu_every_s, 600);
-    CHECK(settings.quiet);
-    CHECK_EQUAL(settings.memory_bytes, 64 << 20);
 }
 
 TEST(a_variable_takes_precedence_over_the_site)

@@ -326,25 +326,6 @@ TEST(a_type_made_with_large_counts_is_asked_about_in_that_form)
                 1ll << 33);
 }
 
-TEST(vectors_of_counts_are_told_apart_by_hash)
-{
-    begin();
-    const int sizes[] = {1, 2, 3, 4, 5}, others[] = {1, 2, 3, 5, 4};
-    const mpi_count wide[] = {1, 2, 3, 4, 5};
-    struct signature_arguments some = {
-        .bytes = 12, .type = MPICH_FLOAT, .counts = {sizes, false}, .length = 5};
-    CHECK_EQUAL(number_of(some), 1);
-    some.counts.at = others;
-    CHECK_EQUAL(number_of(some), 2);
-    some.counts = (struct counts){wide, true};
-    CHECK_EQUAL(number_of(some), 1);
-    some.length = 4;
-    CHECK_EQUAL(number_of(some), 3);
-    CHECK_EQUAL(entry_of(1)->count, 3);
-    CHECK_EQUAL(entry_of(1)->flags, LEDGER_SIGNATURE_COUNTS);
-    CHECK(entry_of(1)->counts_hash != entry_of(2)->counts_hash);
-}
-
 TEST(a_type_for_each_count_is_in_the_hash)
 {
     begin();
