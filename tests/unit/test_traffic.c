@@ -257,6 +257,8 @@ TEST_UNDER_EACH_ABI(a_reduce_has_its_size_on_every_rank_and_no_volume_at_a_root_
     COUNTS(reduce, (10, BYTES_8, ROOT, inter), 80, 0);
     COUNTS(reduce, (10, GARBAGE, NOBODY, inter), 0, 0);
     COUNTS(reduce, (10, BYTES_8, HERE, inter), 80, 80);
+    COUNTS(allreduce, (300000000, BYTES_8, world), 2400000000, 2400000000);
+    COUNTS(allreduce, (10, BYTES_8, inter), 80, 80);
 }
 
 TEST(a_reduce_scatter_counts_the_whole_send_buffer)
