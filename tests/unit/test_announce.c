@@ -194,3 +194,25 @@ TEST(a_communicator_freed_during_a_call_on_it_is_not_asked_about)
     CHECK(!traffic_receive(&call, 1, BYTES_4, 0, 0, few).communicator);
     CHECK_EQUAL(fake_questions, asked);
 }
+
+TEST(the_time_that_is_counted_in_stops_while_counting_is_switched_off)
+{
+    begin();
+    struct ledger_header *header = the_ledger.header;
+    CHECK(header->counting_since_ns > 0);
+    recording_switch(false);
+    CHECK_EQUAL(header->counting_since_ns, 0);
+    CHECK(header->counted_ns > 0);
+    int64_t counted_ns = header->counted_ns = 1000000000;
+    recording_switch(false);
+    CHECK_EQUAL(header->counted_ns, counted_ns);
+    recording_switch(true);
+    CHECK(header->counting_since_ns > 0);
+    CHECK_EQUAL(header->counted_ns, counted_ns);
+    recording_switch(false);
+    CHECK(header->counted_ns > counted_ns);
+    recording_switch(true);
+    recording_reset();
+    CHECK_EQUAL(header->counted_ns, 0);
+    CHECK(header->counting_since_ns > 0);
+}

@@ -497,3 +497,13 @@ TEST(an_inactive_persistent_request_can_be_freed)
     CHECK(forget(0x1000, &forgotten));
     CHECK(!(forgotten.flags & REQUEST_ACTIVE));
 }
+
+TEST(a_request_is_not_charged_with_time_before_it_started)
+{
+    begin(false);
+    struct request done;
+    track(0x1000, 900, REQUEST_ACTIVE); /* starts at 1000 */
+    requests_blocked(0x1000, 570, 1070);
+    CHECK(complete(0x1000, UINT64_MAX, &done));
+    CHECK_EQUAL(done.blocked_ticks, 70);
+}
