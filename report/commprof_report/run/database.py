@@ -259,17 +259,15 @@ def database_write(connection: sqlite3.Connection, path: Path) -> None:
 @contextmanager
 def database_open(path: Path) -> Iterator[tuple[sqlite3.Connection, int, bool]]:
     """The file, the version of its schema, and whether its owner has added nothing to it."""
-    spare = _spare(os.getpid(), threading.get_ident())
-    connection = spare.pop() if spare else _connection(":memory:")
+    connection = _reader(os.getpid(), threading.get_ident())
     with damage_named(path):
         yield (connection, *connection.source.put(path))
-    spare.append(connection)
 
 
 @lru_cache(maxsize=1)
-def _spare(process: int, thread: int) -> list[RunConnection]:
-    """Connections that this thread may use again."""
-    return []
+def _reader(process: int, thread: int) -> RunConnection:
+    """The connection with which a thread opens one file after the other."""
+    return _connection(":memory:")
 
 
 def database_copy(
