@@ -208,9 +208,8 @@ def gate(answers: Comparison, most: float) -> int:
 def gate_of(row: VerdictRow, most: float) -> int:
     if row.verdict in ("refused", "too few"):
         return 3
-    if row.verdict == "more" and row.change >= most:
-        return 1
-    return 0 if row.high < most else 3
+    is_slower = row.verdict == "more" and row.change >= most
+    return 1 if is_slower else 0 if row.high < most else 3
 
 
 def compared(words: list[Path], by_rules: Rules) -> Comparison:

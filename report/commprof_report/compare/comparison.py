@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Iterator, Sequence
 
-from ..base import Row, threshold, units
+from ..base import threshold, units
 from ..experiment.plan import arm_name
 from .figures import FIGURES, Figures, PERCENTILES, renamed, row_name
 from .judge import (
@@ -119,7 +119,19 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
         notes=said,
         pairs=pairs,
         sizes=table.sizes(judge, are_judged=not refused),
-        runs=_runs(compared),
+        runs=[
+            RunRow(
+                side=side.name,
+                block=block,
+                run=str(run.path),
+                arithmetic_ns=run.canary_ns("arithmetic_ns"),
+                memory_ns=run.canary_ns("memory_ns"),
+                **{f"{name}_ns": run.of_run(name) for name in ("start_unix", *FIGURES)},
+                coverage=run.coverage,
+            )
+            for side in compared
+            for run, block in zip(side.runs, side.blocks or (None,) * len(side.runs))
+        ],
         costs=[  # of the profiler: the command with it against the command without
             _figure(
                 alone,
@@ -261,22 +273,6 @@ def _noise(values: Sequence[Sequence[float | None]]) -> float | None:
     known = ([value for value in own if value is not None] for own in values if None not in own)
     ratios = (max(own) / min(own) - 1 for own in known if len(own) > 1 and min(own) > 0)
     return max(ratios, default=None)
-
-
-def _runs(sides: Sequence[Side]) -> list[Row]:
-    return [
-        RunRow(
-            side=side.name,
-            block=block,
-            run=str(run.path),
-            arithmetic_ns=run.canary_ns("arithmetic_ns"),
-            memory_ns=run.canary_ns("memory_ns"),
-            **{f"{name}_ns": run.of_run(name) for name in ("start_unix", *FIGURES)},
-            coverage=run.coverage,
-        )
-        for side in sides
-        for run, block in zip(side.runs, side.blocks or (None,) * len(side.runs))
-    ]
 
 
 PER = {"step": "step", "wall": "run"}  # other figures: rank
@@ -447,9 +443,8 @@ def control_text(answers: Comparison, pair: Pair) -> str:
     said = f"{row.side} runs the command of {row.reference}"
     if pair in answers.tested:
         return said
-    if row.verdict == "refused":
-        return f"{said}: no verdict either; {NAMES[row.metric][1]} {change_text(row)}"
-    return f"{said}: {finding_text(pair)}"
+    refused = f"no verdict either; {NAMES[row.metric][1]} {change_text(row)}"
+    return f"{said}: {refused if row.verdict == 'refused' else finding_text(pair)}"
 
 
 def way_text(answers: Comparison, pair: Pair) -> str:

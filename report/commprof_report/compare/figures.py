@@ -31,7 +31,7 @@ from sqlite3 import Connection
 from statistics import fmean
 from typing import Any, Tuple
 
-from ..base import Flags, Floats, Ints, NONE, ReportError, gathered, np, query, units
+from ..base import Flags, Floats, Ints, NONE, ReportError, gathered, np, query, threshold, units
 from ..base.summarize import View, measures, of_buckets, own, summarize, sums, total
 from ..base.units import Members, members_text
 from ..experiment.plan import canaries_read
@@ -230,6 +230,13 @@ class Figures(
         cores = self.masks_of_hosts
         return has_more and any(threads[host] > cores_in(cores[host]) for host in cores)
 
+    @property
+    def is_disturbed(self) -> bool:
+        """Waiting for cores, but not for other threads of the same ranks."""
+        is_waiting = (self.core_wait or 0) >= threshold("compare.disturbed")
+        is_crowded = self.core_wait is None and bool(self.crowding)
+        return not self.crowds_itself and (is_waiting or is_crowded)
+
     def canary_ns(self, name: str) -> float | None:
         """Time of the slowest host; null: not measured."""
         return max((getattr(canary, name) for canary in self.canaries.values()), default=None)
@@ -237,9 +244,9 @@ class Figures(
     def of_run(self, metric: str) -> float | None:
         """The figure of the whole run that a metric is judged by. For a percentile, each call
         counts as if it took that of its row."""
-        if metric in PERCENTILES:
-            return sum(row.time_ns(metric) for row in self.rows.values()) / max(1, len(self.ranks))
-        return getattr(self, f"{metric}_ns")
+        if metric not in PERCENTILES:
+            return getattr(self, f"{metric}_ns")
+        return sum(row.time_ns(metric) for row in self.rows.values()) / max(1, len(self.ranks))
 
 
 def figures(path: Path, skipped: float = 0.0) -> tuple[Figures, list[str]]:
@@ -456,7 +463,11 @@ def groups_of(connection: Connection, world_size: int) -> tuple[dict[str, Group]
     rows = {row.identity: row for row in asked}
     groups = {identity: _described(row, rows, world_size) for identity, row in rows.items()}
     members = gathered((group, rows[identity]) for identity, group in groups.items())
-    return groups, {group: _label(alike) for group, alike in members.items()}
+    # MPI_COMM_WORLD; Comm_split {0-1} and 3 alike
+    return groups, {
+        group: first.label + f" and {len(others)} alike" * bool(others)
+        for group, (first, *others) in members.items()
+    }
 
 
 def renamed(groups: Sequence[Group], known: Sequence[Group]) -> dict[Group, Group]:
@@ -490,12 +501,6 @@ def _described(row: query.Row, rows: dict[str, query.Row], world_size: int) -> G
         members_text([rank - ranks[0] for rank in ranks]),
         row.is_inter,
     )
-
-
-def _label(alike: Sequence[query.Row]) -> str:
-    """MPI_COMM_WORLD; Comm_split {0-1} and 3 alike."""
-    first = alike[0].label
-    return first if len(alike) == 1 else f"{first} and {len(alike) - 1} alike"
 
 
 BARRIER = "MPI_Barrier"

@@ -64,9 +64,8 @@ class Judge(namedtuple("Judge", "is_paired level margin")):
         )
 
     def _outcome(self, shift: Shift, same_p: float) -> str:
-        if same_p <= 1 - self.level:
-            return "same"
-        return ("less" if shift.estimate < 0 else "more") if shift.is_found else "unknown"
+        found = "less" if shift.estimate < 0 else "more"
+        return "same" if same_p <= 1 - self.level else found if shift.is_found else "unknown"
 
 
 class Rules(

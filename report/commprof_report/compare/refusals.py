@@ -82,9 +82,9 @@ def work_of(sides: Sequence[Side], keys: Sequence[Key]) -> Work:
 
 
 def _is_same(row: Row, known: Row) -> bool:
-    if not row.steps or row.bytes.keys() != known.bytes.keys():
-        return _work_counted(row) == _work_counted(known)
-    return all(alike(own, known.bytes[rank]) for rank, own in row.bytes.items())
+    is_per_step = row.steps and row.bytes.keys() == known.bytes.keys()
+    are_alike = is_per_step and all(alike(own, known.bytes[at]) for at, own in row.bytes.items())
+    return are_alike or _work_counted(row) == _work_counted(known)
 
 
 def refusals(sides: Sequence[Side], work: Work, are_paired: bool) -> list[Refusal]:
@@ -160,9 +160,8 @@ def _other_number(
     first, second = ([getattr(row, name, 0) for row in rows] for rows in (reference, own))
     is_apart = min(second) > max(first) or max(second) < min(first)
     both = fmean(first), fmean(second)
-    if not is_apart or abs(both[1] - both[0]) <= threshold("compare.work") * max(both):
-        return ""
-    return f"{' -> '.join(units.count(round(each)) for each in both)} {noun}"
+    is_apart &= abs(both[1] - both[0]) > threshold("compare.work") * max(both)
+    return f"{' -> '.join(units.count(round(each)) for each in both)} {noun}" if is_apart else ""
 
 
 def _are_of_other_ranks(reference: Sequence[Row | None], own: Sequence[Row | None]) -> bool:
@@ -325,12 +324,6 @@ PROGRAM = (
 )
 
 
-def is_disturbed(run: Figures) -> bool:
-    """Waiting for cores, but not for other threads of the same ranks."""
-    is_waiting = (run.core_wait or 0) >= threshold("compare.disturbed")
-    return not run.crowds_itself and (is_waiting or (run.core_wait is None and bool(run.crowding)))
-
-
 def disturbances(judge: Judge, sides: Sequence[Side]) -> tuple[list[Refusal], list[str]]:
     """Reasons against a verdict by this judge, or else what is noted."""
     blocks = (
@@ -339,7 +332,7 @@ def disturbances(judge: Judge, sides: Sequence[Side]) -> tuple[list[Refusal], li
         else [(run,) for side in sides for run in side.runs]
     )
     # the run of each disturbed block that is disturbed most
-    disturbed = (list(filter(is_disturbed, block)) for block in blocks)
+    disturbed = ([run for run in block if run.is_disturbed] for block in blocks)
     bad = [max(runs, key=lambda run: run.core_wait or 0) for runs in disturbed if runs]
     noted = []
     if bad:
@@ -587,15 +580,10 @@ def _of_the_library(found: Found) -> Found:
     """Another library has other files; two builds of one version have long names."""
     if "mpi_version" not in found:
         return found
-    kept = {
-        key: values
-        for key, values in found.items()
-        if not key.startswith("build_id.") and key != "mpi_library"
-    }
     before, after = (tuple(map(units.library_name, each)) for each in found["mpi_version"])
-    if before != after:
-        kept["mpi_version"] = before, after
-    return kept
+    kept = found | ({"mpi_version": (before, after)} if before != after else {})
+    aside = ("build_id.", "mpi_library")
+    return {key: values for key, values in kept.items() if not key.startswith(aside)}
 
 
 def _without_control_variables_that_explain_nothing(found: Found) -> Found:

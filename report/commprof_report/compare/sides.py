@@ -89,18 +89,17 @@ def each_run_once(sides: Sequence[Side]) -> list[Side]:
     """The sides without runs that they have twice, under whatever names. A run of two sides is
     refused: its values would be compared with themselves."""
     side_of: dict[tuple[str, int, int], str] = {}
-    found = []
-    for side in sides:
-        runs: dict[tuple[str, int, int], Figures] = {}
-        for run in side.runs:
-            runs.setdefault(run.identity, run)
-            first = side_of.setdefault(run.identity, side.name)
-            if first != side.name:
-                raise UsageError(
-                    run.path, f"is a run of {first} and of {side.name}: name it on one side"
-                )
-        found.append(side._replace(runs=list(runs.values())))
-    return found
+    for side, run in ((side, run) for side in sides for run in side.runs):
+        first = side_of.setdefault(run.identity, side.name)
+        if first != side.name:
+            raise UsageError(
+                run.path, f"is a run of {first} and of {side.name}: name it on one side"
+            )
+    once = {run.identity: run for side in sides for run in side.runs[::-1]}  # the first of each
+    return [
+        side._replace(runs=[run for run in side.runs if once[run.identity] is run])
+        for side in sides
+    ]
 
 
 def in_blocks(sides: Sequence[Side]) -> list[Side] | None:

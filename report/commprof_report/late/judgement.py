@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from enum import Enum
 from sqlite3 import Connection
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..base import (
     AS_EVERYWHERE,
@@ -190,9 +190,15 @@ def verdict_of(
 
 
 SHARE = threshold("late.reason")
-COMPUTES, LOST_CORE, READY, ASLEEP, DISK = "computes", "core", "ready", "asleep", "disk"
-THREADS = "threads"
-IN_FILES = "files"
+COMPUTES, LOST_CORE, READY, ASLEEP, DISK, THREADS, IN_FILES = (
+    "computes",
+    "core",
+    "ready",
+    "asleep",
+    "disk",
+    "threads",
+    "files",
+)
 OWN = COMPUTES, ASLEEP, DISK, THREADS, IN_FILES  # no matter of cores
 
 
@@ -238,14 +244,9 @@ WORDS = {
 }
 
 
-class Reason(NamedTuple):
+class Reason(namedtuple("Reason", "kind own_ns others_ns where", defaults=["outside MPI"])):
     """own_ns, others_ns: mean time of this kind outside MPI, or before the wait at marks, of the
     named ranks, and the others."""
-
-    kind: str
-    own_ns: float
-    others_ns: float
-    where: str = "outside MPI"
 
     @property
     def longer_ns(self) -> float:
@@ -300,9 +301,9 @@ def in_files(lines: Lines, ranks: Collection[int]) -> Reason | None:
         for each in (True, False)
     )
     more_ns = np.maximum(0, own_ns - others_ns)
-    if more_ns[FILES] < SHARE * more_ns[[OUTSIDE, TRANSFER, FILES]].sum() or not more_ns[FILES]:
-        return None
-    return Reason(IN_FILES, float(own_ns[FILES]), float(others_ns[FILES]), "of MPI")
+    is_most = more_ns[FILES] >= SHARE * more_ns[[OUTSIDE, TRANSFER, FILES]].sum()
+    found = Reason(IN_FILES, float(own_ns[FILES]), float(others_ns[FILES]), "of MPI")
+    return found if is_most and more_ns[FILES] else None
 
 
 def call_reasons(

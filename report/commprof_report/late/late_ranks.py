@@ -340,9 +340,8 @@ class Late:
         # readings are those of the main thread
         is_of_another = is_beside_main(self.split.run)
         is_of_another &= len(called.calls) < len(called.of_threads)
-        if in_calls or (is_of_another and not self.last):
-            return in_calls
-        return reason(self.connection, named.ranks, last=self.last)
+        is_read = not in_calls and (self.last or not is_of_another)
+        return reason(self.connection, named.ranks, last=self.last) if is_read else in_calls
 
     def _slow_links(self) -> list[Link]:
         sums, known, completed = self.sums, self.split.known, self.split.of_all.completed
@@ -444,9 +443,8 @@ def is_beside_main(row: Row) -> bool:
 def working(retimed: Retimed, run: Row, is_negotiated: bool) -> Part | None:
     """Not known where the time between calls is not that of the program's work: on threads beside
     the main one, or while GPUs communicate."""
-    if retimed.device is not None or is_negotiated or is_beside_main(run):
-        return None
-    return retimed.host
+    is_elsewhere = retimed.device is not None or is_negotiated or is_beside_main(run)
+    return None if is_elsewhere else retimed.host
 
 
 def retimed_of(connection: Connection, alignment: Alignment, split: Split) -> Retimed:

@@ -397,8 +397,6 @@ def known(connection: Connection) -> Known:
     return Known(calls, communicators, dict(SQL.run(connection, "hosts").fetchall()))
 
 
-SECOND_LOG2 = 30  # 2^30 ns are about one second
-
 Medians = dict[tuple[int, int], int]  # durations by numbers of communicator and call
 
 
@@ -432,7 +430,7 @@ class Clocks:
         ranks."""
         found = []
         for key, ranks, time_ns in zip(keys, members, times_ns.tolist() if self.medians else ()):
-            at = key, time_ns >> SECOND_LOG2
+            at = key, time_ns >> 30  # 2^30 ns are about one second
             if at not in self.errors:
                 self.errors[at] = self.alignment.error(list(ranks), time_ns)
             found.append(self.errors[at])

@@ -33,15 +33,6 @@ MOST_CALLS = 2  # in the headline
 UNKNOWN = Kind.NONE, Kind.UNKNOWN, Kind.CORES
 
 
-POLLS = (
-    "MPI_Test",
-    "MPI_Testall",
-    "MPI_Testany",
-    "MPI_Testsome",
-    "MPI_Iprobe",
-    "MPI_Improbe",
-    "MPI_Request_get_status",
-)
 PROGRESS = (
     "test them in between (MPI_Test), or use an asynchronous progress thread (MPICH: "
     "MPICH_ASYNC_PROGRESS=1, Intel MPI: I_MPI_ASYNC_PROGRESS=1)"
@@ -49,10 +40,6 @@ PROGRESS = (
 LINK = (
     "look at what lies between the two: placement on other sockets, switches or hosts, a cable, an "
     "adapter"
-)
-MARK = (
-    "Horovod's cache (HOROVOD_CACHE_CAPACITY not 0), or a region 'wait ...' around the wait for "
-    "gradients (commprof_step(3))"
 )
 
 
@@ -437,7 +424,11 @@ def unknown(late: Late) -> Unknown:
     )
     why = next(text for is_so, text in reasons if is_so)
     is_open = late.is_negotiated and (not late.last or late.last.is_open)
-    return Unknown(why, MARK if is_open else "")
+    mark = (
+        "Horovod's cache (HOROVOD_CACHE_CAPACITY not 0), or a region 'wait ...' around the wait for "
+        "gradients (commprof_step(3))"
+    )
+    return Unknown(why, mark if is_open else "")
 
 
 def not_known(late: Late) -> Unknown | None:
@@ -541,7 +532,19 @@ def rest_text(late: Late) -> str:
         )
     polls = (
         ["polls, between which a rank may work"]
-        if not notable_rest(late).keys().isdisjoint(POLLS)
+        if not notable_rest(late)
+        .keys()
+        .isdisjoint(
+            (
+                "MPI_Test",
+                "MPI_Testall",
+                "MPI_Testany",
+                "MPI_Testsome",
+                "MPI_Iprobe",
+                "MPI_Improbe",
+                "MPI_Request_get_status",
+            )
+        )
         else []
     )
     return "; ".join([", ".join(said), *polls, *reasons])

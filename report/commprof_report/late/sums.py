@@ -170,11 +170,9 @@ STATE = (
 )
 LateRankRow = row_type("LateRankRow", RANK)  # sums over the split calls
 LateHostRow = row_type("LateHostRow", HOST)
-LateCallRow = row_type("LateCallRow", CALL)
 # Blocking collectives of one size: arrivals, and the time from the last arrival to the last return.
 # That is free of late arrivals: it is the library's own time, and so is the bus bandwidth over its
 # median; a rooted collective has none, because data may move before the last arrival.
-LateSizeRow = row_type("LateSizeRow", SIZE)
 
 
 class Table(Counters):
@@ -336,7 +334,7 @@ def call_rows(
         top_ns,
         [communicators[each].library for each in identities],
     )
-    found = rows_of_columns(LateCallRow, columns)
+    found = rows_of_columns(row_type("LateCallRow", CALL), columns)
     return sorted(found, key=lambda row: (-row.total_ns, row.call, row.communicator))
 
 
@@ -409,7 +407,7 @@ def size_rows(
         ],
     )
     return sorted(
-        rows_of_columns(LateSizeRow, columns),
+        rows_of_columns(row_type("LateSizeRow", SIZE), columns),
         key=lambda row: (row.call, row.communicator, -1 if row.bytes is None else row.bytes),
     )
 
@@ -545,9 +543,8 @@ def _calls_of_half(sums: Sums, own: Flags) -> int:
     """The fewest collectives and calls for messages that have half of the transfer."""
     operations = grouped_by(sums, ["identity", "sequence"], lambda rows: own)
     largest_ns = np.sort(operations.sum("transfer_ns"))[::-1]
-    if not largest_ns.any():
-        return 0
-    return int(np.searchsorted(np.cumsum(largest_ns), largest_ns.sum() / 2)) + 1
+    upto = int(np.searchsorted(np.cumsum(largest_ns), largest_ns.sum() / 2)) + 1
+    return upto if largest_ns.any() else 0
 
 
 def uncaused_ns(sums: Sums, ranks: Iterable[int]) -> int:

@@ -24,7 +24,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import takewhile
 from math import ceil, comb, log
-from typing import List, NamedTuple, Optional, Tuple
+from typing import Optional
 
 from ..base import (
     NONE,
@@ -44,15 +44,13 @@ from ..base import (
 )
 
 LEVEL = threshold("late.level")
-MOST_BLOCKS = whole("late.most-blocks")
-LONG_BLOCK = whole("late.long-block")
+MOST_BLOCKS, LONG_BLOCK = whole("late.most-blocks"), whole("late.long-block")
 BRIEF = threshold("late.brief")
 FEWEST_BLOCKS = whole("late.blocks")
 NOTABLY_MORE = threshold("late.notably-more")
 MAJORITY, NEARLY_ALL = threshold("late.majority"), threshold("late.nearly-all")
 MOSTLY, MOSTLY_LEVEL = threshold("late.mostly"), threshold("late.mostly-level")
-NOTABLE = threshold("late.notable")
-COVERED = threshold("late.covered")
+NOTABLE, COVERED = threshold("late.notable"), threshold("late.covered")
 NEGOTIATED = threshold("late.negotiated")
 FEWEST_TRANSFERS = whole("late.transfers")
 SHORTEST_NS = whole("late.shortest")
@@ -124,16 +122,11 @@ Participants = namedtuple(
 )
 
 
-class Named(NamedTuple):
-    """The ranks that cause the waiting. p: probability that chance alone would show this or more,
-    corrected."""
-
-    ranks: tuple[int, ...]
-    share: float  # of the waiting
-    p: float
-    # what a rank that waits for them waits at each of their late arrivals, on average
-    lateness_ns: float
-    gain_ns: int = 0  # by how much the run, or other ranks, would be done sooner without that
+class Named(namedtuple("Named", "ranks share p lateness_ns gain_ns", defaults=[0])):
+    """The ranks that cause the waiting, and their share of it. p: probability that chance alone
+    would show this or more, corrected. lateness_ns: what a rank that waits for them waits at each
+    of their late arrivals, on average. gain_ns: by how much the run, or other ranks, would be done
+    sooner without that."""
 
     @property
     def is_measurable(self) -> bool:
@@ -145,24 +138,10 @@ class Named(NamedTuple):
         return self.share < MAJORITY
 
 
-class CallCause(NamedTuple):
-    call: str
-    identity: str
-    named: Named
-    cost_ns: float
-
-
-class Blame(NamedTuple):
-    """Result of the test: the named ranks of the run, or else of single calls."""
-
-    named: Named | None
-    calls: list[CallCause]
-
-
+# Result of the test: the named ranks of the run (None: nobody), or else of single calls.
+Blame = namedtuple("Blame", "named calls")
+CallCause = namedtuple("CallCause", "call identity named cost_ns")
 NOBODY = Blame(None, [])
-# Ranks, or numbers of hosts; and the largest probability of theirs that chance alone would show
-# this or more, corrected.
-LateUnits = Tuple[List[int], float]
 # The arrivals, in order of time, at which units are compared; units and sets of them have numbers.
 # By a unit that was late at an arrival: arrival, unit, cost_ns. By arrival: compared, the set of
 # units (-1: nobody was late); awaited, the unit that could have been late (-1: any). By set: sizes.
@@ -224,16 +203,13 @@ class Case:
                 identity: {self.host_of[rank] for rank in ranks}
                 for identity, ranks in participants.members.items()
             }
+            host_of, known = np.array([*self.host_of.values(), NONE]), np.array([*self.host_of])
+            of_hosts = {
+                name: host_of[found_in((getattr(costs, name),), (known,))]
+                for name in ("cause_rank", "awaited_rank")
+            }
             # disturbances are those of ranks
-            self.hosts = Suspects(self._costs_of_hosts(), hosts, members, self.ranks.is_brief)
-
-    def _costs_of_hosts(self) -> Costs:
-        host_of = np.array([*self.host_of.values(), NONE])
-        cause, awaited = (
-            host_of[found_in((column,), (np.array(list(self.host_of)),))]
-            for column in (self.costs.cause_rank, self.costs.awaited_rank)
-        )
-        return self.costs.changed(cause_rank=cause, awaited_rank=awaited)
+            self.hosts = Suspects(costs.changed(**of_hosts), hosts, members, self.ranks.is_brief)
 
     def candidates(self, level: float) -> list[Named]:
         """A few of these ranks, and the ranks of a few hosts, that cause most of the waiting."""
@@ -261,7 +237,7 @@ class Case:
         found = self._found(lambda suspects: suspects.below_half(level)) if is_known else []
         return next(iter(found), None)
 
-    def _found(self, find: Callable[[Suspects], LateUnits | None]) -> list[Named]:
+    def _found(self, find: Callable[[Suspects], tuple[list[int], float] | None]) -> list[Named]:
         """Candidates of ranks, and of hosts; those first that explain notably more."""
         of_ranks, of_hosts = (find(each) if each else None for each in (self.ranks, self.hosts))
         found = [self._name(*of_ranks)] if of_ranks else []
@@ -417,8 +393,9 @@ class Suspects:
         self.is_brief = persistence(costs) < BRIEF if is_brief is None else is_brief
         self.is_enough = late_arrivals(costs) >= FEWEST_BLOCKS
 
-    def beyond_chance(self, level: float) -> LateUnits | None:
-        """The fewest units that cause most of the whole cost, each beyond chance."""
+    def beyond_chance(self, level: float) -> tuple[list[int], float] | None:
+        """The fewest units that cause most of the whole cost, each beyond chance; and the largest
+        probability of theirs that chance alone would show this or more, corrected."""
         most = nameable(self.units, self.members)
         order = self.order[:most] if self.is_enough else []
         upto_ns = np.cumsum([self.caused_ns[unit] for unit in order])
@@ -445,7 +422,7 @@ class Suspects:
         p = Suspects(rest, units, members, self.is_brief).chance(unit)
         return p / len(units) * comb(len(self.units), len(several))
 
-    def below_half(self, level: float) -> LateUnits | None:
+    def below_half(self, level: float) -> tuple[list[int], float] | None:
         """The units with the largest costs that are far beyond chance, if these are few and cause a
         notable part of the whole cost, or many times the mean of all where these are many. Where
         beyond_chance finds none, it is less than half."""

@@ -100,7 +100,9 @@ def _checked(
         [run.rows[key].value("time") if key in run.rows else None for run in runs]
         for runs in (jobs, replays)
     )
-    margin = _margin(first)
+    # within which a row is the same: a tenth, or as far as runs of the job are apart
+    own = [value for value in known(first) if value > 0]
+    margin = max(WITHIN, max(own) / min(own) - 1) if own else WITHIN
     found = Judge(False, LEVEL, math.log1p(margin)).contrast(first, second)
     is_equal = all(
         key in replay.rows
@@ -131,12 +133,6 @@ def _checked(
         margin,
         verdict,
     )
-
-
-def _margin(values: Sequence[float | None]) -> float:
-    """Within which a row is the same: a tenth, or as far as runs of the job are apart."""
-    own = [value for value in known(values) if value > 0]
-    return max(WITHIN, max(own) / min(own) - 1) if own else WITHIN
 
 
 def _verdict(found: Compared, margin: float) -> str:

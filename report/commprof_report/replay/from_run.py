@@ -94,7 +94,9 @@ def kit_of(run: Run) -> Kit:
     record, (since_ns, until_ns) = recorded(run.connection, alignment)
     if not record or not record.ns:
         since_ns, until_ns = window(run.connection, alignment)
-    made = Kit(library_of(run.connection), run.world_size, max(0, until_ns - since_ns), record)
+    versions = run.connection.execute("SELECT DISTINCT value FROM fact WHERE key = 'mpi_version'")
+    library = ", ".join(sorted(units.library_name(version) for (version,) in versions))
+    made = Kit(library or "unknown", run.world_size, max(0, until_ns - since_ns), record)
     made.comms, numbers = communicators(run.connection, run.world_size)
     made.types, signatures = types_of(run.connection)
     rows = list(rows_of(run.connection, alignment, numbers, since_ns, until_ns))
@@ -110,11 +112,6 @@ def kit_of(run: Run) -> Kit:
         maker.add_collectives(sampled(run.connection), set_ups, numbers)
     maker.take(with_senders(rows, alignment), alignment)
     return made
-
-
-def library_of(connection: Connection) -> str:
-    versions = connection.execute("SELECT DISTINCT value FROM fact WHERE key = 'mpi_version'")
-    return ", ".join(sorted(units.library_name(version) for (version,) in versions)) or "unknown"
 
 
 def started_of(
@@ -405,7 +402,17 @@ class _Maker:
             )
             for row in rows
         ]
-        memory = self._memory(rows, wanted)
+        known = list(self.vectors)
+        memory = Memory(
+            [
+                (at, size)
+                for row, call in zip(rows, wanted)
+                for both in [self._signature(row)[-2:]]
+                if both != NO_BUFFERS
+                for at, size in zip(both, spans(self.kit, known, call))
+                if at is not None
+            ]
+        )
         requests = Requests(
             Counter(part.operation for row in rows for part in self._started(row) if part.operation)
         )
@@ -448,19 +455,6 @@ class _Maker:
 
     def _number(self, call: Call) -> int:
         return self.calls.setdefault(call, len(self.calls))
-
-    def _memory(self, rows: list[Row], calls: list[Call]) -> Memory:
-        known = list(self.vectors)
-        return Memory(
-            [
-                (at, size)
-                for row, call in zip(rows, calls)
-                for both in [self._signature(row)[-2:]]
-                if both != NO_BUFFERS
-                for at, size in zip(both, spans(self.kit, known, call))
-                if at is not None
-            ]
-        )
 
     def _call(self, row: Row, vectors: Vectors) -> Call:
         """Without its buffers."""
