@@ -12,7 +12,8 @@ ranks, share a description and are compared together: each alone would be too sm
 run to be shown.
 
 Times are those after the set-up of a job, which is no part of a comparison: communicators are
-created, and Barriers follow before any other call. These wait for the launch and set up connections.
+created, and Barriers follow before any other call. These wait for the launch and set up
+connections.
 
 Calls that only start operations cannot wait, so their time is transfer: whether the start or the
 completion of a message does the work depends on the library.

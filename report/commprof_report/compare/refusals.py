@@ -8,8 +8,8 @@ scheduler was measured. Otherwise a note has its size. A run is as disturbed as 
 cores on average. The sides are compared by the rank that waited most, which holds up the others: of
 more ranks one waits longer, but so it does on both sides.
 
-Here are, too, the notes beside the verdict: what the reader must know of the runs to trust it, and the settings,
-software and hosts that differ between the sides.
+Here are, too, the notes beside the verdict: what the reader must know of the runs to trust it, and
+the settings, software and hosts that differ between the sides.
 """
 
 from __future__ import annotations

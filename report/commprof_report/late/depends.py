@@ -63,8 +63,9 @@ class Collectives(Columns):
     arrivals."""
 
 
-# An edge in each row, in order of these columns: a rank receives from another one on a communicator.
-# known: the communicators and ranks of which all edges are known, whether there are any or not.
+# An edge in each row, in order of these columns: a rank receives from another one on a
+# communicator. known: the communicators and ranks of which all edges are known, whether there are
+# any or not.
 Sources = namedtuple("Sources", "identity world_rank source known")
 
 

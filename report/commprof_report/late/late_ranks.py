@@ -102,8 +102,8 @@ SQL = query.beside(__file__)
 
 
 class Late:
-    """Whom a run waits for, of all ranks, whatever was selected; and the rows of the selected ranks.
-    The run must have been opened with samples.
+    """Whom a run waits for, of all ranks, whatever was selected; and the rows of the selected
+    ranks. The run must have been opened with samples.
 
     split, sums        waiting and transfer, without root causes and with them
     lines              of the whole run whatever was selected
@@ -368,18 +368,16 @@ def final_wait(connection: Connection, alignment: Alignment) -> tuple[int, int |
     for each other. This is no part of the analysis of waiting: one arrival tells nobody from
     chance, and MPI need not synchronize there. It did if no rank returned before the last one
     arrived."""
-    rows = list(SQL.rows(connection, "finalize"))
+    rows = SQL.run(connection, "finalize").fetchall()
     (ranks,) = connection.execute("SELECT count(*) FROM rank").fetchone()
     if len(rows) < max(2, ranks):
         return 0, None
-    ends = {row.world_rank: alignment.aligned_ns(row.world_rank, row.end_ns) for row in rows}
-    arrivals = {row.world_rank: ends[row.world_rank] - row.inside_ns for row in rows}
-    last_rank = max(arrivals, key=arrivals.__getitem__)
-    error_ns = alignment.error(list(arrivals), rows[0].end_ns).distance_ns
-    waits = [arrivals[last_rank] - arrival_ns for arrival_ns in arrivals.values()]
-    if min(ends.values()) + error_ns < arrivals[last_rank] or max(waits) <= error_ns:
-        return 0, None
-    return sum(waits), last_rank
+    rank, own_ends_ns, inside_ns = np.array(rows, np.int64).T
+    ends_ns = alignment.aligned(rank, own_ends_ns)
+    waits_ns = (ends_ns - inside_ns).max() - (ends_ns - inside_ns)
+    error_ns = alignment.error(rank.tolist(), int(own_ends_ns[0])).distance_ns
+    is_known = ends_ns.min() + error_ns >= (ends_ns - inside_ns).max() and waits_ns.max() > error_ns
+    return (int(waits_ns.sum()), int(rank[waits_ns.argmin()])) if is_known else (0, None)
 
 
 def unfinished_ranks(connection: Connection) -> list[int]:
@@ -407,8 +405,9 @@ def _unsampled(connection: Connection) -> str:
 RegionWorkRow = row_type("RegionWorkRow", (*parts.RegionRow._fields, *Efficiency._fields))
 
 
-# Waiting and transfer of a run, without causes: Known; WaitSplit, of_all whatever was selected; Sums
-# of the chosen calls of all ranks; the chosen ranks; rows of time_inside.sql; and the run's row.
+# Waiting and transfer of a run, without causes: Known; WaitSplit, of_all whatever was selected;
+# Sums of the chosen calls of all ranks; the chosen ranks; rows of time_inside.sql; and the run's
+# row.
 Split = namedtuple("Split", "known of_all sums ranks inside run")
 
 

@@ -41,8 +41,8 @@ Open = Mapping[tuple[int, int], int]  # by step and rank, by how much a time may
 
 
 # A region in which the program waits for a thread that communicates. visits: by rank, Spans in its
-# own time, in order. Sums over ranks: time_ns, and of it communicating_ns, while another thread is in
-# a data operation.
+# own time, in order. Sums over ranks: time_ns, and of it communicating_ns, while another thread is
+# in a data operation.
 WaitRegion = namedtuple("WaitRegion", "name visits time_ns communicating_ns")
 
 
@@ -99,12 +99,9 @@ class Last(
         return sum(self.leads_ns) / self.behind_ns if self.by_step else 0.0
 
 
-def marked_rows(connection: Connection) -> list[Row]:
-    return list(SQL.rows(connection, "marked_steps"))
-
-
-def handed_rows(connection: Connection) -> list[Row]:
-    return list(SQL.rows(connection, "handed_steps"))
+def step_rows(connection: Connection, kind: str) -> list[Row]:
+    """kind: `marked` by the program, or `handed` over by a thread that negotiates."""
+    return list(SQL.rows(connection, f"{kind}_steps"))
 
 
 def steps_agreed_on(connection: Connection) -> int:
@@ -170,13 +167,13 @@ def last_at_marks(
     """At handing over, if ranks negotiate. Else at the begin of the wait region, or, if nobody
     is last there beyond chance, at the marks. None: there is nothing of these."""
     found = []
-    if handed := handed_rows(connection):
+    if handed := step_rows(connection, "handed"):
         found.append(last_to_hand_over(handed, aligned_ns))
         if found[0].is_known:
             return found[0]
     if region and region.name != HANDED:
         found.append(_judged(region.name, _visited(region, aligned_ns), error_ns))
-    if not any(each.named for each in found) and (marked := marked_rows(connection)):
+    if not any(each.named for each in found) and (marked := step_rows(connection, "marked")):
         steps = (
             (
                 row.step,

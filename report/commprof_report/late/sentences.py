@@ -425,8 +425,8 @@ def unknown(late: Late) -> Unknown:
     why = next(text for is_so, text in reasons if is_so)
     is_open = late.is_negotiated and (not late.last or late.last.is_open)
     mark = (
-        "Horovod's cache (HOROVOD_CACHE_CAPACITY not 0), or a region 'wait ...' around the wait for "
-        "gradients (commprof_step(3))"
+        "Horovod's cache (HOROVOD_CACHE_CAPACITY not 0), or a region 'wait ...' around the wait "
+        "for gradients (commprof_step(3))"
     )
     return Unknown(why, mark if is_open else "")
 

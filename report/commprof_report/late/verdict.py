@@ -115,8 +115,8 @@ def costs_of(
     )
 
 
-# Who may be late: all ranks that take part in the analysed calls. By rank: hosts, waited_ns. members:
-# of each communicator, by its number. texts: of these numbers.
+# Who may be late: all ranks that take part in the analysed calls. By rank: hosts, waited_ns.
+# members: of each communicator, by its number. texts: of these numbers.
 Participants = namedtuple(
     "Participants", "ranks hosts members texts waited_ns", defaults=[{}, {}, Texts(), {}]
 )

@@ -41,7 +41,8 @@ which was outside MPI for longest meanwhile, as far as it was, if
 
 The rest is not known, and stays with transfer.
 
-Timelines say what each rank did at every time, on its main thread, or, where that makes no MPI call, on the thread with the most time in MPI. All statements about the time of steps and the causes
+Timelines say what each rank did at every time, on its main thread, or, where that makes no MPI
+call, on the thread with the most time in MPI. All statements about the time of steps and the causes
 of waiting are differences of sums over a timeline.
 
     call                 Allreduce                       Isend               Bcast (not split)
