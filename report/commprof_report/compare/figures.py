@@ -254,8 +254,7 @@ def figures(path: Path, skipped: float = 0.0) -> tuple[Figures, list[str]]:
     """Reads a run; also returns what there is to say about its files. skipped: the share of the
     steps, from the first one on, that is left out of the times of the run; those that only sums
     know are null then."""
-    opened = run_open(path, with_histograms=True, with_samples=True)
-    run = select(opened, WHOLE_RUN)
+    run = select(run_open(path, with_histograms=True, with_samples=True), WHOLE_RUN)
     try:
         found, steps, times = _figures(path, run)
         found = _without_first_steps(times, found, steps, skipped) if skipped else found
@@ -460,8 +459,7 @@ NO_GROUP = Group("mpi", (), 0, "", 0)  # of calls without a communicator
 
 def groups_of(connection: Connection, world_size: int) -> tuple[dict[str, Group], dict[Group, str]]:
     """The group of each identity, and the label of each group."""
-    asked = list(SQL.rows(connection, "communicators_of_run"))
-    rows = {row.identity: row for row in asked}
+    rows = {row.identity: row for row in SQL.rows(connection, "communicators_of_run")}
     groups = {identity: _described(row, rows, world_size) for identity, row in rows.items()}
     members = gathered((group, rows[identity]) for identity, group in groups.items())
     # MPI_COMM_WORLD; Comm_split {0-1} and 3 alike

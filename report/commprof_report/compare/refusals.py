@@ -352,8 +352,7 @@ def disturbances(judge: Judge, sides: Sequence[Side]) -> tuple[list[Refusal], li
 def _wait_differs(judge: Judge, reference: Side, side: Side) -> str:
     """Beyond chance, and twice as much or more; empty: not known, or it does not."""
     shares = [[run.longest_core_wait for run in each.runs] for each in (reference, side)]
-    runs = [*reference.runs, *side.runs]
-    if any(run.core_wait is None or run.crowds_itself for run in runs):
+    if any(run.core_wait is None or run.crowds_itself for run in [*reference.runs, *side.runs]):
         return ""
     few, times = threshold("compare.few-waits"), threshold("compare.times-the-waits")
     found = judge.contrast(*([max(share, few) for share in known(own)] for own in shares))

@@ -207,8 +207,7 @@ def _explored(judge: Judge, rows: Sequence[Compared]) -> list[Compared]:
     for row in rows:
         p = None if row.p is None else next(adjusted)
         is_lost = row.outcome in DIFFERENT and p is not None and p > 1 - judge.level
-        outcome = "unknown" if is_lost else row.outcome
-        explored.append(row._replace(adjusted_p=p, outcome=outcome))
+        explored.append(row._replace(adjusted_p=p, outcome="unknown" if is_lost else row.outcome))
     return explored
 
 

@@ -168,8 +168,7 @@ def _synchronized(meetings: Meetings, waits: Waits) -> Ints:
     # -1: no collective was before
     before = np.append(known, -1)[np.searchsorted(known, wanted) - 1]
     is_met = before // max(1, len(meetings)) == identity[entry]
-    met_ns = meetings.arrival_ns[before[is_met] % len(meetings)]
-    np.maximum.at(latest_ns, row[is_met], met_ns)
+    np.maximum.at(latest_ns, row[is_met], meetings.arrival_ns[before[is_met] % len(meetings)])
     found = np.zeros(len(meetings), np.int64)
     found[followed] = np.maximum(latest_ns, 0)
     return found
@@ -401,8 +400,7 @@ def _messages(waits: Waits, lines: Lines) -> Compared:
     row, other = _others(rows, times[is_known])
     has_others = np.bincount(row, minlength=len(rows)) > 0
     alone = np.flatnonzero(~has_others)
-    every = np.arange(len(rows))
-    row = np.concatenate([every, row, alone])
+    row = np.concatenate([np.arange(len(rows)), row, alone])
     order = np.argsort(row, kind="stable")
     spent_ns = np.concatenate([peers_ns, peers_ns[other], own_ns[alone]])[order]
     rank = np.concatenate([rows.peer, rows.peer[other], rows.world_rank[alone]])[order]

@@ -170,8 +170,7 @@ def is_few_transfers(calls: int, sampled_share: float | None) -> bool:
 def verdict_of(
     counted: Row, negotiated_share: float, unknown_ns: int, found: Blame, blocks: int
 ) -> Kind:
-    split_ns = counted.wait_ns + counted.transfer_ns
-    if not split_ns:
+    if not (counted.wait_ns + counted.transfer_ns):
         return Kind.NONE
     if negotiated_share >= NEGOTIATED or present(counted.coverage) < COVERED:
         return Kind.UNKNOWN

@@ -171,8 +171,7 @@ class Late:
         )
         is_rooted = known.which(waits.call, texts, lambda call: call.is_rooted)
         self.lines = timelines(found.called, waits.take(~is_nccl), texts)
-        causes = root_causes(waits, self.lines, is_nccl, is_all)
-        self.sums = self.split.sums.with_causes(causes)
+        self.sums = self.split.sums.with_causes(root_causes(waits, self.lines, is_nccl, is_all))
         self.retimed = retimed_of(self.connection, self.alignment, self.split)
         return compare_own_time(found.collectives, self.alignment, waits, self.lines, is_rooted)
 
@@ -191,8 +190,7 @@ class Late:
         def sooner_ns(own: tuple[int, ...]) -> int:
             if self._are_played(own):
                 return self.retimed.sooner_ns(own)
-            others = max(1, len(participants.ranks) - len(own))
-            return round(self.costs.of(own).whole_ns / others)
+            return round(self.costs.of(own).whole_ns / max(1, len(participants.ranks) - len(own)))
 
         return blame(self.costs, participants, sooner_ns, self.notable_ns)
 
@@ -486,8 +484,7 @@ def _efficiencies(
     for name, visits in groupby(rows, lambda row: row[0]):
         ranks, *times = np.array([visit[1:] for visit in visits], np.int64).T
         bounds = np.stack([alignment.aligned(ranks, ns) for ns in times], 1)
-        own = {rank: bounds[place] for rank, place in by_rank(ranks)}
-        yield name, part.efficiency_within(own)
+        yield name, part.efficiency_within({rank: bounds[place] for rank, place in by_rank(ranks)})
 
 
 def scale(connection: Connection, waits: Waits, rows: Ints, texts: Texts) -> Sums:

@@ -231,8 +231,7 @@ def epoch_operations(
     begun, post, complete, wait = (
         _of_epoch(rows, is_origin, side) for side in (is_start, of[POST], is_complete, is_wait)
     )
-    awaited = np.where(is_wait, complete, post)
-    last_ns = _at(awaited, start_ns)
+    last_ns = _at(np.where(is_wait, complete, post), start_ns)
     error = clocks.between(rows.world_rank, rows.peer, rows.start_ns)
     is_sure = clocks.are_sure(rows.identity, rows.call, error)
     has_returned = is_start & (last_ns >= end_ns + error.distance_ns)

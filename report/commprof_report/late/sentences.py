@@ -170,8 +170,7 @@ def gain_text(row: Row) -> str:
     """Without that the run is 1.90 s (13.0 %) shorter"""
     if row.late_gain_ns is None:
         return "What the run would gain is not known"
-    share = row.late_gain_ns * row.ranks / row.counted_ns
-    if share < NOTABLE:
+    if row.late_gain_ns * row.ranks < NOTABLE * row.counted_ns:
         return "Other ranks would be done sooner, the run would not"
     return f"Without that {shorter_text(row.late_gain_ns, row)}"
 

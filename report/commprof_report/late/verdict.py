@@ -232,8 +232,7 @@ class Case:
         """The few ranks, or those of a few hosts if these cause notably more, that are beyond
         chance though they cause less than half of the waiting. None: there are none, or the cause
         of half of it is not known."""
-        unknown_ns = self.costs.caused_ns.get(None, 0.0)
-        is_known = unknown_ns < COVERED * self.costs.whole_ns
+        is_known = self.costs.caused_ns.get(None, 0.0) < COVERED * self.costs.whole_ns
         found = self._found(lambda suspects: suspects.below_half(level)) if is_known else []
         return next(iter(found), None)
 
@@ -260,8 +259,7 @@ class Case:
         others = [len(members.get(identity, ())) - 1 for identity in late.identity.tolist()]
         waiting = np.where(late.is_message, 1, np.maximum(1, np.array(others, np.int64)))
         lateness_ns = float((late.sampled_ns / waiting).sum()) / max(1, late_arrivals(late))
-        share = own.whole_ns / self.costs.whole_ns
-        return Named(tuple(sorted(ranks)), share, p, lateness_ns)
+        return Named(tuple(sorted(ranks)), own.whole_ns / self.costs.whole_ns, p, lateness_ns)
 
 
 def when(own: Costs, among: Costs) -> tuple[int, int]:
@@ -384,8 +382,7 @@ class Suspects:
         is_brief: bool | None = None,
     ) -> None:
         self.costs, self.units, self.members = costs, units, members or {}
-        named = np.unique([costs.cause_rank, costs.awaited_rank])
-        others = np.setdiff1d(named, [NONE, *units])
+        others = np.setdiff1d(np.unique([costs.cause_rank, costs.awaited_rank]), [NONE, *units])
         self.all = np.append(np.array(units, np.int64), others)  # a unit's number is its place
         self.unit = found_in((costs.cause_rank,), (self.all,))  # -1: not known
         self.caused_ns = {unit: ns for unit, ns in costs.caused_ns.items() if unit is not None}
@@ -396,8 +393,7 @@ class Suspects:
     def beyond_chance(self, level: float) -> tuple[list[int], float] | None:
         """The fewest units that cause most of the whole cost, each beyond chance; and the largest
         probability of theirs that chance alone would show this or more, corrected."""
-        most = nameable(self.units, self.members)
-        order = self.order[:most] if self.is_enough else []
+        order = self.order[: nameable(self.units, self.members)] if self.is_enough else []
         upto_ns = np.cumsum([self.caused_ns[unit] for unit in order])
         fewest = int((upto_ns < MAJORITY * self.costs.whole_ns).sum()) + 1
         found = dict(self._sure(order[:fewest], level))

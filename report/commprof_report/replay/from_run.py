@@ -211,8 +211,7 @@ class _Maker:
             )
 
     def take(self, rows: list[Row], alignment: Alignment) -> None:
-        threads = {(row.world_rank, row.thread) for row in rows}
-        ranks = Counter(rank for rank, _ in threads)
+        ranks = Counter(rank for rank, _ in {(row.world_rank, row.thread) for row in rows})
         self.threaded = {rank for rank, number in ranks.items() if number > 1}
         rows = self._kept(rows, self._why_not)
         while len(whole := self._whole(rows)) < len(rows):
@@ -446,8 +445,7 @@ class _Maker:
         ]
         # of the call before each
         ends_ns = [rows[0].start_ns - late_ns, *(row.end_ns for row, _, _ in made)]
-        starts_ns = [row.start_ns for row, _, _ in made]
-        asleep = self.sleep.calls_of(place, ends_ns, starts_ns, calls)
+        asleep = self.sleep.calls_of(place, ends_ns, [row.start_ns for row, _, _ in made], calls)
         return [
             Made(self.polls.gap_ns(row, end_ns), call, own, call in asleep)
             for (row, _, own), end_ns, call in zip(made, ends_ns, calls)

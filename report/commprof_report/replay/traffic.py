@@ -134,8 +134,7 @@ def with_senders(rows: Sequence[Row], alignment: Alignment) -> list[Row]:
             sent[row.comm, row.world_rank, row.peer].append(row)
     found = list(rows)
     for key, places in received.items():
-        receives = [rows[at] for at in places]
-        skipped, sends = _in_order(receives, sent[key], alignment)
+        skipped, sends = _in_order([rows[at] for at in places], sent[key], alignment)
         for at, send in zip(places[skipped:], sends):
             found[at] = rows[at]._replace(tag=send.tag, number=send.number)
     return found

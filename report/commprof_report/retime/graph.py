@@ -173,8 +173,7 @@ class Graph:
             others_ns = np.full(int(members.group.max()) + 1, FAR_NS)
             groups = Groups(members.group[~of_own])
             others_ns[members.group[~of_own][groups.first]] = groups.max(at_ns[~of_own])
-            later_ns = (at_ns - others_ns[members.group])[of_own]
-            np.maximum.at(lead_ns, members.call[of_own], later_ns)
+            np.maximum.at(lead_ns, members.call[of_own], (at_ns - others_ns[members.group])[of_own])
         depends = self.depends.take(self.depends.source < len(self.calls))
         depends = depends.take(is_own[depends.source] & ~is_own[depends.call])
         waited_ns = starts_ns[depends.source] + depends.delta_ns - starts_ns[depends.call]
