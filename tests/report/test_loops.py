@@ -234,6 +234,7 @@ def test_a_turn_before_the_loops_that_computes_shows_which_of_them_is_the_step()
         job = Job()
         job.call("Allreduce", 8)
         job.compute(first_ns)
+        job.call("Allreduce", 4)
         job.call("Barrier", 0)
         for step in range(40):
             job.call("Allreduce", 8)

@@ -37,7 +37,7 @@ from ..base import (
     whole,
 )
 from ..late.marks import is_wait
-from ..loops.levels import FEWEST_STEPS, Kind, Spans, Word, cut, levels, nest_text
+from ..loops.levels import FEWEST_STEPS, Kind, Level, Spans, cut, levels
 from .lines import FEWEST_CALLS, OwnCalls
 
 FITS, ORDERED = threshold("loops.fits"), threshold("steps.ordered")
@@ -45,10 +45,12 @@ SPREAD, BETTER = threshold("loops.spread"), threshold("loops.better")
 GRADIENTS, IN_REGION = threshold("steps.gradients"), threshold("steps.in-region")
 LEAST_BYTES = whole("roles.control-bytes")
 LEAST_OUTSIDE, LONGER = threshold("steps.set-up"), threshold("steps.longer")
+BY_CHANCE = threshold("steps.periodic")
 FEWEST_ASKED, FEWEST_KINDS = whole("steps.asked"), whole("steps.kinds")
 REGION, PARAMETERS, ASKED = "region", "bytes of the parameters", "command line"
 ONLY, SET_UP = "the only loop", "a turn before the others, and a barrier"
 CHOSEN = "--loop"
+MOST_PARTS, MESSAGE = 5, "message call"  # of a turn, in words
 # of an option, or no option's
 STEPS_ASKED = re.compile("^-N$|[Ss]tep|[Ii]ter|^[^-].*[^=]$")
 
@@ -268,9 +270,8 @@ def _share(own: OwnCalls, spans: Spans) -> float:
 def _of_levels(own: OwnCalls, about: Columns, texts: Texts, token: Ints) -> Iterator[Found]:
     """A level that is no loop of steps says why."""
     parameters = _parameters(own, about, own.is_bulk & about.is_reduction[own.call])
-    words = _words(own, texts, token)
     for level in levels(own.line(token)):
-        spans, text = cut(level), nest_text(level, words)
+        spans, text = cut(level), _in_words(own, texts, level)
         if len(spans) < FEWEST_STEPS:
             yield Found(why=doubt(len(spans), 0.0, spans.end), words=text)
         else:
@@ -309,7 +310,7 @@ def _of_level(
     is_often, outside_ns = len(spans) >= FEWEST_ASKED, _outside(own, spans)
     is_only = is_often and confidence >= ORDERED and _is_composed(own, token, in_turn)
     is_only = is_only and not are_parts(outside_ns)
-    is_set_up = is_often and not is_bulk and _has_set_up(own, about, spans, outside_ns)
+    is_set_up = is_often and not is_bulk and _has_set_up(own, about, token, spans, outside_ns)
     has_own_sizes = about.has_own_size[own.call[inside]].any()
     return Found(
         spans,
@@ -345,23 +346,28 @@ def _outside(own: OwnCalls, spans: Spans) -> Ints:
 
 
 def are_parts(outside_ns: Ints) -> bool:
-    """Whether every n-th turn is longer outside MPI: turns are parts of a step with other work."""
-    is_long = outside_ns > LONGER * np.percentile(outside_ns, 25)
-    for period in range(2, len(is_long) // FEWEST_STEPS + 1):
-        rows = is_long[: len(is_long) // period * period].reshape(-1, period)
-        usual = 2 * rows.sum(0) > len(rows)
-        hits = int((rows & usual).sum())
-        if usual.any() and hits >= ORDERED * max(rows.sum(), usual.sum() * len(rows)):
-            return not usual.all()
+    """Whether every n-th turn is longer or shorter outside MPI beyond chance: turns are parts of a
+    step with other work. Busy cores lengthen turns at random."""
+    usual_ns = np.median(outside_ns)
+    for period in range(2, len(outside_ns) // FEWEST_ASKED + 1):
+        rows = outside_ns[: len(outside_ns) // period * period].reshape(-1, period)
+        deviations = np.abs(2 * (rows > usual_ns).sum(0) - len(rows)) / len(rows) ** 0.5
+        middles_ns = np.median(rows, axis=0)
+        if deviations.max() >= BY_CHANCE and middles_ns.max() >= LONGER * middles_ns.min():
+            return True
     return False
 
 
-def _has_set_up(own: OwnCalls, about: Columns, spans: Spans, outside_ns: Ints) -> bool:
+def _has_set_up(own: OwnCalls, about: Columns, token: Ints, spans: Spans, outside_ns: Ints) -> bool:
     """Whether a barrier comes after the first turn and after no other: it computes the first
-    forces, or warms up, and takes as long outside MPI as others do."""
+    forces, or warms up, and takes as long outside MPI as others do. No mere exchange of halos: it
+    repeats calls, or others follow before the barrier."""
     turn = np.searchsorted(spans.first, np.flatnonzero(about.is_barrier[own.call]))
-    is_first = {*turn.tolist()} - {0, len(spans)} == {1}
-    return is_first and bool(outside_ns[0] >= LEAST_OUTSIDE * np.median(outside_ns))
+    if {*turn.tolist()} - {0, len(spans)} != {1}:
+        return False
+    first, end = spans.first[0], spans.end[0]
+    is_exchange = about.is_barrier[own.call[end]] and end - first < 2 * len({*token[first:end]})
+    return not is_exchange and bool(outside_ns[0] >= LEAST_OUTSIDE * np.percentile(outside_ns, 5))
 
 
 def _with_last(spans: Spans, counted: Flags, token: Ints, stretch: Ints) -> Spans:
@@ -425,16 +431,35 @@ def _inside(spans: Spans, counted: Flags) -> Flags:
     return covered(spans.first, spans.end, len(counted)) & counted
 
 
-def _words(own: OwnCalls, texts: Texts, token: Ints) -> dict[int, Word]:
-    tokens, first = np.unique(token, return_index=True)
-    return {
-        number: Word(
-            texts.texts[own.call[at]].removeprefix("MPI_"),
-            int(own.bytes[at]) if own.sequence[at] != NONE else None,
-            own.kind[at] >= Kind.MESSAGE,
-        )
-        for number, at in zip(tokens.tolist(), first.tolist())
-    }
+def _in_words(own: OwnCalls, texts: Texts, level: Level) -> str:
+    """What a turn has on average, and each turn of the loops around it besides."""
+    loops = (level.loop, *reversed(level.outer))
+    inside = [level.loops.inside(loop) for loop in loops]
+    turns = [level.loops.iterations(loop) for loop in loops]
+    said = [f"({_calls_text(own, texts, level, inside[0], turns[0])})"]
+    for inner, outer, number in zip(inside, inside[1:], turns[1:]):
+        rest = _calls_text(own, texts, level, outer & ~inner, number)
+        said += [f"every {round(turns[0] / number):,}: {rest}"] if rest else []
+    return "; ".join(said)
+
+
+def _calls_text(own: OwnCalls, texts: Texts, level: Level, inside: Flags, times: int) -> str:
+    """24 message calls, Allreduce of 8 B"""
+    places, often = np.flatnonzero(inside), Counter[str]()
+    _, first, count = np.unique(level.loops.tokens[places], return_index=True, return_counts=True)
+    for at, number in sorted(zip(places[first].tolist(), count.tolist())):
+        name, has_size = texts.texts[own.call[at]].removeprefix("MPI_"), own.bytes[at] > 0
+        word = f"{name} of {units.size(int(own.bytes[at]))}" if has_size else name
+        often[MESSAGE if own.kind[at] >= Kind.MESSAGE else word] += number / times
+    parts = [
+        f"{units.mean_count(number)} {word}{'s' * (word == MESSAGE)}"
+        if round(number, 1) != 1
+        else f"{'1 ' * (word == MESSAGE)}{word}"
+        for word, number in often.items()
+        if 2 * number >= 1
+    ]
+    more = len(parts) - MOST_PARTS
+    return ", ".join(parts if more <= 0 else [*parts[: MOST_PARTS - 1], f"{more + 1} more"])
 
 
 def numbered_steps(own: OwnCalls, found: Found) -> tuple[int, Columns] | None:

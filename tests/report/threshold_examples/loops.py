@@ -98,10 +98,11 @@ def kinds(number: int) -> str:
 
 
 def set_up(share: float) -> str:
-    """A turn before the loops, in which ranks do as much as in others, and a barrier."""
+    """A turn before the loops, in which ranks do as much as in others, sums and a barrier."""
     job = Job()
     job.call("Allreduce", 8)
     job.compute(1_000 * share * MS, 0)
+    job.call("Allreduce", 4)
     job.call("Barrier", 0)
     for place in range(400):
         job.call("Allreduce", 8)
@@ -112,7 +113,14 @@ def set_up(share: float) -> str:
 
 
 def longer(times: float) -> str:
-    return "loops" if are_parts(np.where(PLACES % 4, 1_000, 1_000 * times)) else "probably"
+    return "loops" if are_parts(np.tile([MANY, MANY * times], 100)) else "probably"
+
+
+def periodic(deviations: float) -> str:
+    """Of 400 long turns most are at odd places, among as many short ones."""
+    turns, odd = np.full(800, MANY), int(200 + 10 * deviations)
+    turns[1::2][:odd] = turns[::2][odd:] = 3 * MANY
+    return "loops" if are_parts(turns) else "probably"
 
 
 def ordered(share: float) -> str:
@@ -163,6 +171,7 @@ EXAMPLES = {
     "steps.kinds": kinds,
     "steps.set-up": set_up,
     "steps.longer": longer,
+    "steps.periodic": periodic,
     "steps.ordered": ordered,
     "steps.gradients": gradients,
     "steps.in-region": in_region,
