@@ -338,7 +338,7 @@ SAID = {
             "steps",
             {"steps": 0, "delimited_by": "", "certainty": "none"},
             "Steps none found: in the calls of rank 0: 2 loops, and noth",
-            "Loops loop 1: 20 x (10 x (4 message calls, Allreduce of 8 B)",
+            "Loops loop 1: 20 x (40 message calls, 10 Allreduce of 8 B",
             "loop 2: 200 x (4 message calls, Allreduce of 8 B); eve",
         ),
         *[
