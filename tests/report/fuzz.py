@@ -750,10 +750,14 @@ RUNNING = ("subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.fork", "
 RUNNING += ("sqlite3.load_extension",)
 
 
+# where the reader puts a small file, and as what
+TEMPORARY = re.compile(re.escape(tempfile.gettempdir()) + r"(/commprof-\w{8})?")
+
+
 def audit(event: str, arguments: tuple) -> None:
     """Whatever Python is about to open for writing, make, take away or run (SQLite's own files are
     looked for afterwards)."""
-    if allowed.folder is None:
+    if allowed.folder is None or arguments and TEMPORARY.fullmatch(str(arguments[0])):
         return
     if event == "open":
         is_writing = isinstance(arguments[2], int) and arguments[2] & WRITING
