@@ -17,7 +17,14 @@ from commprof_report.calls.views import CALL, OF_TRAFFIC, RANK_CALL, SIZE
 from commprof_report.compare import judge as compare
 from commprof_report.fleet.questions import FIELDS
 from commprof_report.gpu.gpu_activity import (
-    ALGORITHM, COPY, DEVICE, KERNEL, RUN, SENSOR, STREAM, WINDOW,
+    ALGORITHM,
+    COPY,
+    DEVICE,
+    KERNEL,
+    RUN,
+    SENSOR,
+    STREAM,
+    WINDOW,
 )
 from commprof_report.late import sums as late
 from commprof_report.late.judgement import LATE

@@ -32,7 +32,7 @@ SAID = re.compile(
 )
 PLANTED = (  # an analysis, what is said, and the commands that say nothing without it
     ("run.alignment:align", "Clocks", "compare late pipeline regions steps"),
-    ("late.late_ranks:late", "Waiting", "late pipeline"),
+    ("late.late_ranks:Late.__init__", "Waiting", "late pipeline"),
     ("late.sentences:headline", "Waiting", "late"),
     ("late.late_ranks:working_of", "Efficiency", ""),
     ("steps.step_costs:step_costs", "Steps", "compare steps"),
