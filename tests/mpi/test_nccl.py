@@ -257,13 +257,19 @@ def merged(run: Run) -> sqlite3.Connection:
     return sqlite3.connect(database)
 
 
-def test_old_and_new_ranks_agree_on_a_communicator_that_has_grown(nccl: Ran) -> None:
+def test_old_and_new_ranks_agree_on_a_communicator_that_has_grown_and_on_its_children(
+    nccl: Ran,
+) -> None:
     sql = """
-        SELECT count(DISTINCT identity), group_concat(world_rank) FROM (
-            SELECT cell.world_rank, identity FROM cell JOIN communicator
+        SELECT bytes, identity, group_concat(world_rank) FROM (
+            SELECT cell.world_rank, bytes, identity FROM cell JOIN communicator
                 USING (world_rank, communicator)
-            WHERE call = 'ncclAllGather' AND bytes = 10 ORDER BY cell.world_rank)"""
-    assert merged(nccl("grown")).execute(sql).fetchall() == [(1, "0,1,2,3")]
+            WHERE call = 'ncclAllGather' ORDER BY cell.world_rank)
+        GROUP BY bytes, identity ORDER BY 1, 3"""
+    rows = merged(nccl("grown")).execute(sql).fetchall()
+    ranks = [(10, "0,1,2,3"), (20, "0,2"), (20, "1,3"), *((30, str(rank)) for rank in range(RANKS))]
+    assert [(size, members) for size, _, members in rows] == ranks
+    assert len({identity for _, identity, _ in rows}) == len(ranks)
 
 
 def test_children_of_a_communicator_that_has_grown_have_it_as_parent(nccl: Ran) -> None:

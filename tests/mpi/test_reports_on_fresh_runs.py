@@ -25,7 +25,7 @@ def run(profile):
 def test_summary_is_the_default_and_names_program_ranks_and_calls(run, mpi):
     text = report("summary", run.folder)
     assert report_as_a_process(run.folder) == text
-    assert "collectives" in text and "4 ranks" in text and "MPI_" in text
+    assert "calls.py" in text and "4 ranks" in text and "MPI_" in text
     assert mpi.says.split()[0] in text
 
 

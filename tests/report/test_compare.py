@@ -196,7 +196,7 @@ def test_no_line_begins_with_the_unit_of_a_number():
         assert not [line for line in lines if line.lstrip().startswith(("%", "ms"))], width
 
 
-# What is said of two sides
+# Sentences about two sides
 
 
 @dataclass

@@ -721,7 +721,7 @@ def sharing_steps(uuid: str = SHARED) -> list[Rank]:
 
 
 def unequal_steps() -> list[Rank]:
-    """Those of rank 1 last for 80 ms."""
+    """Steps of rank 1 last for 80 ms."""
     ranks = sharing_steps()
     for step in ranks[1].steps:
         step.end_ns = step.begin_ns + 80 * MS

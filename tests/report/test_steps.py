@@ -132,7 +132,7 @@ def unmarked_solver() -> list[Rank]:
     return run
 
 
-# Where their time goes
+# The time of steps
 
 
 def even() -> list[Rank]:

@@ -147,8 +147,7 @@ def run_open(
     run.connection.source.close()
     if run.thinning:
         run.thinning.finish(run.connection)
-    for column in ("identity", "parent_identity"):
-        run.connection.execute(GROWN.format(column))
+    identities_agree(run.connection)
     sums_secure(run.connection)
     run.ranks_check()
     # a merged database has no folder: the fact tells how many ranks of spawned jobs have profiles
@@ -347,11 +346,52 @@ def _early_note(run: Run) -> None:
 
 # In an NCCL communicator that has grown (ncclCommGrow), old ranks derive the identity from the
 # parent's, new ranks from the unique id. One rank knows both: of the latter it records the former.
-GROWN = """
-UPDATE communicator SET {0} = coalesce(
-    (SELECT min(value) FROM fact WHERE key = 'nccl.grown.' || {0} AND length(value) = 16), {0})
-WHERE EXISTS (SELECT 1 FROM fact WHERE key GLOB 'nccl.grown.*');
-"""
+GROWN = "nccl.grown."
+TURN, BITS = 7, 64  # of identity_of_child in src/nccl/nccl_communicators.c
+FORCED = 4  # bits that are set in every identity
+MOST_GENERATIONS = 64
+
+
+def identities_agree(connection: sqlite3.Connection) -> None:
+    """In NCCL communicators that have grown (ncclCommGrow), old ranks derive the identity from the
+    parent's, new ranks from the unique id. One rank knows both and records them as the fact
+    nccl.grown.<identity from the id>. Replaces the latter identity by the former, also for
+    communicators created from such a communicator."""
+    facts = connection.execute(
+        "SELECT key, value FROM fact WHERE substr(key, 1, ?) = ?", (len(GROWN), GROWN)
+    ).fetchall()
+    agreed = {
+        key[len(GROWN) :]: value
+        for key, value in facts
+        if _is_identity(key[len(GROWN) :]) and _is_identity(value)
+    }
+    children = connection.execute(
+        "SELECT DISTINCT identity, parent_identity FROM communicator WHERE library = 'nccl'"
+    ).fetchall()
+    for _ in range(MOST_GENERATIONS):
+        before = agreed
+        agreed = {old: before.get(new, new) for old, new in before.items()}
+        agreed |= {
+            child: f"{int(child, 16) ^ _turned(parent) ^ _turned(agreed[parent]) | FORCED:016x}"
+            for child, parent in children
+            if parent in agreed and _is_identity(child)
+        }
+        if agreed == before:
+            break
+    for column in ("identity", "parent_identity"):
+        connection.executemany(
+            f"UPDATE communicator SET {column} = ? WHERE {column} = ?",
+            [(new, old) for old, new in agreed.items()],
+        )
+
+
+def _is_identity(text: str) -> bool:
+    return len(text) == BITS // 4 and set(text) <= set("0123456789abcdef")
+
+
+def _turned(identity: str) -> int:
+    number = int(identity, 16)
+    return (number << TURN | number >> BITS - TURN) & (1 << BITS) - 1
 
 
 ONE_PER_NODE = "one-per-node"

@@ -432,7 +432,7 @@ def _inside(spans: Spans, counted: Flags) -> Flags:
 
 
 def _in_words(own: OwnCalls, texts: Texts, level: Level) -> str:
-    """What a turn has on average, and each turn of the loops around it besides."""
+    """A turn on average, and what each turn of the loops around it has besides."""
     loops = (level.loop, *reversed(level.outer))
     inside = [level.loops.inside(loop) for loop in loops]
     turns = [level.loops.iterations(loop) for loop in loops]

@@ -38,7 +38,7 @@ def checks(table: str) -> list[Check]:
 
 # No GPU has measured about_s yet: three to five seconds a process, ten with PyTorch, and what the
 # programs wait for. The script prints what each check took beside it.
-# What the most depends on, most wanted first, in eight minutes.
+# Checks on which the most depends, most wanted first, in eight minutes.
 FIRST = checks("""
 planted.records 10 40 - Are kernels' names, devices, streams and durations those planted?
 planted.clock 10 40 - Do kernels lie between their launch and the return of the wait for them?

@@ -124,6 +124,11 @@ def busy(until_ns):
         pass
 
 
+def say(*words, end="\n", **more):
+    """print, but a line in one piece: mpirun mixes what ranks write."""
+    print(" ".join(map(str, words)) + end, end="", **more)
+
+
 class Play(dict):
     """Names of a script: its own, Python's, the constants of mpi.h, else an MPI function."""
 
@@ -192,6 +197,7 @@ play.update(
     sent=(ctypes.c_int * 256)(*range(256)),
     received=ints(256),
     now_ns=time.monotonic_ns,
+    print=say,
     sleep=time.sleep,
 )
 levels = re.findall(r"\bTHREAD_\w+", text)

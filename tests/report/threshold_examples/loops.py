@@ -117,7 +117,7 @@ def longer(times: float) -> str:
 
 
 def periodic(deviations: float) -> str:
-    """Of 400 long turns most are at odd places, among as many short ones."""
+    """Most of 400 long turns are at odd places, among as many short ones."""
     turns, odd = np.full(800, MANY), int(200 + 10 * deviations)
     turns[1::2][:odd] = turns[::2][odd:] = 3 * MANY
     return "loops" if are_parts(turns) else "probably"
