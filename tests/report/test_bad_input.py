@@ -372,7 +372,7 @@ def odd_folder(request, tmp_path):
 
 @pytest.mark.slow
 def test_a_run_may_lie_in_a_folder_of_any_name(report, odd_folder):
-    for words in fuzz.COMMANDS + WRITTEN:
+    for words in (*fuzz.COMMANDS, *WRITTEN):
         answer = report(
             words[0],
             odd_folder,

@@ -349,8 +349,6 @@ def _copying(table: str, version: int, passed: str) -> str:
     SQLite inserts row by row because columns are named: of SELECT * it may copy the records of a
     file as they are, and check no constraint (its transfer optimization). It uses no index: what
     one of the owner's says may differ from the table."""
-    if table == "call":  # each file has the same ones
-        passed = "call.name IN (SELECT name FROM main.call)"
     columns, older = _columns()[table], values_of(version, table) or {}
     first = next(iter(columns))
     values = {name: older.get(name, f"{table}.{name}") for name in columns}
@@ -367,9 +365,10 @@ def _copying(table: str, version: int, passed: str) -> str:
         f"CASE WHEN {passed} THEN 0 WHEN {' AND '.join(rules)} "
         f"THEN {'count > 0' if first in NUMBERED else 1} ELSE impossible_values() END"
     )
+    known = " ON CONFLICT (name) DO NOTHING" * (table == "call")
     return (
         f"INSERT INTO main.{table} SELECT {', '.join(values.values())} "
-        f"FROM source.{table} NOT INDEXED WHERE {condition}"
+        f"FROM source.{table} NOT INDEXED WHERE {condition}{known}"
     )
 
 
