@@ -33,7 +33,13 @@ def runs(request, tmp_path_factory) -> dict[str, Path]:
     found = {}
     for mpi in THERE:
         folder = tmp_path_factory.mktemp(mpi.name)
-        command = [str(COMMPROF_RUN), *command_for(mpi, request.param), *arguments]
+        # the paths of programs name the library
+        command = [
+            str(COMMPROF_RUN),
+            "--no-arguments",
+            *command_for(mpi, request.param),
+            *arguments,
+        ]
         outcome = launch(mpi, ranks, command, folder, {"COMMPROF_OUTPUT": str(folder / mpi.name)})
         assert outcome.exit_status == 0, outcome
         found[mpi.name] = folder / mpi.name
