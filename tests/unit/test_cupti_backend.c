@@ -236,7 +236,7 @@ static void refused_with(const char *why)
     CHECK_EQUAL(cupti->registrations, 0);
 }
 
-/* What is set, and the reason for a refusal; NULL: it arms. */
+/* Settings, and the reason for a refusal; NULL: it arms. */
 static const struct {
     const char *why, *variable, *value, *library, *holder;
     uint32_t version;

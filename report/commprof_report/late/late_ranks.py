@@ -102,7 +102,7 @@ SQL = query.beside(__file__)
 
 
 class Late:
-    """Whom a run waits for, of all ranks, whatever was selected; and the rows of the selected
+    """The ranks that a run waits for, of all, whatever was selected; and the rows of the selected
     ranks. The run must have been opened with samples.
 
     split, sums        waiting and transfer, without root causes and with them

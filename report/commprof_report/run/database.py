@@ -196,7 +196,8 @@ def _database_check(path: Path, connection: sqlite3.Connection, made: Made) -> t
     return version, is_plain
 
 
-# rows of sqlite_master: kind (a table, an index, ...), name, the statement that created it, root page
+# rows of sqlite_master: kind (a table, an index, ...), name, the statement that created it, and its
+# root page
 Made = Tuple[Tuple[Any, ...], ...]
 
 
