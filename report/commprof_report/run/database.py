@@ -259,7 +259,8 @@ def database_write(connection: sqlite3.Connection, path: Path) -> None:
 
 @contextmanager
 def database_open(path: Path) -> Iterator[tuple[sqlite3.Connection, int, bool]]:
-    """The file, the version of its schema, and whether its owner has added nothing to it."""
+    """The file, the version of its schema, and whether its owner has added nothing to it. A thread
+    has one at a time: the next takes its place."""
     connection = _reader(os.getpid(), threading.get_ident())
     with damage_named(path):
         yield (connection, *connection.source.put(path))

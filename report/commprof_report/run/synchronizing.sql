@@ -1,7 +1,11 @@
--- The collectives in which ranks wait for each other; of persistent ones not in the call itself, but in its starts. kind: 'all', 'root-first', 'root-last', 'lower', 'neighbors', as in call.waits_for. is_sure: a
--- return proves that these ranks have arrived, unless the message is empty (a library need not wait for all ranks of a window or a file). If each pair of ranks has its own size (is_own_size), some messages may be
--- empty, and it is unknown which. For NCCL the begin of the kernel is the rank's arrival; NCCL's collectives do not bound clocks.
--- is_full: ranks wait in it although it moves no bytes, a Barrier. wait_state: what waiting in them is called; docs/METHODS.md defines the words.
+-- The collectives in which ranks wait for each other; of persistent ones not in the call itself,
+-- but in its starts. kind: 'all', 'root-first', 'root-last', 'lower', 'neighbors', as in
+-- call.waits_for. is_sure: a return proves that these ranks have arrived, unless the message is
+-- empty (a library need not wait for all ranks of a window or a file). If each pair of ranks has
+-- its own size (is_own_size), some messages may be empty, and it is unknown which. For NCCL the
+-- begin of the kernel is the rank's arrival; NCCL's collectives do not bound clocks. is_full: ranks
+-- wait in it although it moves no bytes, a Barrier. wait_state: what waiting in them is called;
+-- docs/METHODS.md defines the words.
 CREATE TEMP VIEW IF NOT EXISTS synchronizing AS
 SELECT name AS call, form = 'blocking' AS is_blocking, form = 'persistent' AS is_persistent,
        bandwidth = 'unrated' AS is_full, bandwidth = 'own-size' AS is_own_size,
