@@ -288,8 +288,8 @@ def exact(sizes: Ints, are_folded: Ints) -> tuple[Ints, Ints]:
 
 def pow2(sizes: Ints, _: Ints) -> tuple[Ints, Ints]:
     """Above 2^(k-1), up to 2^k. 0 and 1 have their own bins."""
-    octaves = np.frexp(np.maximum(sizes - 1, 0).astype(float))[1]
-    high = np.where(sizes, 1 << octaves.astype(np.int64), 0)
+    powers = 1 << np.arange(63)
+    high = np.where(sizes, powers[np.searchsorted(powers, sizes)], 0)
     return np.where(sizes, high // 2 + 1, 0), high
 
 
