@@ -35,10 +35,11 @@ from ..base import (
     Ints,
     TextInts,
     Texts,
+    by_rank,
     found_in,
-    gathered,
     grouped,
     np,
+    numbered,
     threshold,
     whole,
 )
@@ -389,6 +390,7 @@ class Suspects:
         self.order = sorted(self.caused_ns, key=lambda unit: (-self.caused_ns[unit], unit))
         self.is_brief = persistence(costs) < BRIEF if is_brief is None else is_brief
         self.is_enough = late_arrivals(costs) >= FEWEST_BLOCKS
+        self.chances: dict[int, float] = {}  # by unit, as soon as one was asked for
 
     def beyond_chance(self, level: float) -> tuple[list[int], float] | None:
         """The fewest units that cause most of the whole cost, each beyond chance; and the largest
@@ -441,12 +443,15 @@ class Suspects:
     def chance(self, unit: int) -> float:
         """The bound of the probability that chance alone shows what a unit costs, corrected; at all
         arrivals, or at the costliest ones, which are the same whichever unit was late at them."""
-        compared = self._compared
-        number = int(np.flatnonzero(self.all == unit)[0])
-        p = _chance(compared, number, self.is_brief)
-        if p * len(self.units) >= MOSTLY_LEVEL / 2:
-            p = min(p, 2 * _chance(compared, number, self.is_brief, costliest(compared)))
-        return min(1.0, len(self.units) * p)
+        if unit not in self.chances:
+            compared, tested = self._compared, len(self.units)
+            number = int(np.flatnonzero(self.all == unit)[0])
+            p = _chance(compared, number, self.is_brief, 1 / tested)
+            if p * tested >= MOSTLY_LEVEL / 2:
+                costly = costliest(compared)
+                p = min(p, 2 * _chance(compared, number, self.is_brief, 1 / tested, costly))
+            self.chances[unit] = min(1.0, tested * p)
+        return self.chances[unit]
 
     @cached_property
     def _compared(self) -> Compared:
@@ -492,11 +497,16 @@ class Suspects:
         known = [(number, each) for number, called in callers.items() for each in called]
         keys = list(np.array(known, np.int64).reshape(-1, 2).T)
         others = np.flatnonzero(found_in((identity[arrival], unit), keys) < 0)
-        apart = gathered(zip(arrival[others].tolist(), unit[others].tolist()))
-        alike = gathered(((int(identity[at]), *own), at) for at, own in apart.items())
-        for (number, *own), arrivals in alike.items():
-            called = tuple(sorted({*own, *callers.get(number, ())}))
-            compared[arrivals] = sets.setdefault(called, len(sets))
+        apart, unit = Groups(arrival[others]), unit[others]
+        at = arrival[others[apart.first]]
+        alike = identity[at]  # by arrival with others, a number for the same communicator and units
+        for place in range(apart.counts.max(initial=0)):
+            has_more = apart.counts > place
+            alike[has_more] = numbered(alike[has_more], unit[apart.first[has_more] + place])
+        for _, arrivals in by_rank(numbered(alike, apart.counts, identity[at])):
+            own = unit[apart.first[arrivals[0]] :][: apart.counts[arrivals[0]]].tolist()
+            called = tuple(sorted({*own, *callers.get(int(identity[at[arrivals[0]]]), ())}))
+            compared[at[arrivals]] = sets.setdefault(called, len(sets))
         return compared, list(sets)
 
 
@@ -510,11 +520,11 @@ def costliest(compared: Compared) -> Flags:
 
 
 def _chance(
-    compared: Compared, unit: int, is_brief: bool, is_counted: Flags | None = None
+    compared: Compared, unit: int, is_brief: bool, most: float, is_counted: Flags | None = None
 ) -> float:
     """The probability that a unit costs as much as this one or more, if units change places in each
     block of the arrivals at which it could have been late: those that could have been late at the
-    same ones. is_counted: whether what an arrival costs counts."""
+    same ones; 1 if it is at least `most`. is_counted: whether what an arrival costs counts."""
     is_own = np.zeros(len(compared.sizes) + 1, bool)  # by set
     is_own[compared.set_of_member[compared.member == unit]] = True
     own = np.flatnonzero(is_own[compared.compared] & np.isin(compared.awaited, (-1, unit)))
@@ -551,7 +561,9 @@ def _chance(
         chances[0] += 1 - number / size
         upto = np.convolve(below, chances)
         below, beyond = upto[:needed], beyond + upto[needed:].sum()
-    return min(1.0, float(beyond))
+        if beyond >= most:
+            return 1.0
+    return float(beyond)
 
 
 def _by_call(costs: Costs, participants: Participants) -> dict[tuple[int, int], Case]:

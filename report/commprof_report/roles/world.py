@@ -12,8 +12,9 @@ from collections import Counter, namedtuple
 from collections.abc import Collection, Iterable, Sequence
 from sqlite3 import Connection
 
-from ..base import Row, gathered, query, threshold, whole
+from ..base import NONE, Groups, Row, by_rank, gathered, grouped, np, query, threshold, whole
 from ..base.units import Members
+from ..run.sampled import communicators, sampled
 from ..run.selection import traffic_classify
 
 SQL = query.beside(__file__)
@@ -42,8 +43,10 @@ class Group(namedtuple("Group", "described ranks use")):
         return [row for row in self.use if row.family == "collective" and row.bytes > CONTROL_BYTES]
 
 
-# how a communicator's sampled bulk collectives follow each other; turns.sql has their meaning
-TurnsRow = namedtuple("TurnsRow", "identity turns sends repeats")
+# How a communicator's sampled bulk collectives follow each other on its ranks, in all. turns: rows
+# of a rank's collectives on it without other bulk collectives or messages between them; sends: bulk
+# messages of these ranks; repeats: how often a size occurs in the turn of a collective, on average.
+Turns = namedtuple("Turns", "turns sends repeats")
 
 
 # The run to which the communicators belong. ranks: whose files were read. partitions: ways of
@@ -85,7 +88,6 @@ def world_of(connection: Connection) -> World:
     pattern = graph(messages)
     if pattern.chains:
         pattern = graph(messages, SQL.ask(connection, "message_times", MessageTime))
-    turns = SQL.ask(connection, "turns", TurnsRow, control_bytes=CONTROL_BYTES) if busy else []
     return World(
         size,
         read,
@@ -97,9 +99,41 @@ def world_of(connection: Connection) -> World:
         sum(row.message_bytes for rows in use.values() for row in rows),
         frozenset(row.bytes for row in passed),
         sum(row.count for row in passed) / max(1, len(read)),
-        {row.identity: row for row in turns},
+        turns_of(connection) if busy else {},
         list(SQL.rows(connection, "roots")),
     )
+
+
+def turns_of(connection: Connection) -> dict[str, Turns]:
+    """By identity of the communicator."""
+    texts, calls, _, _ = sampled(connection)
+    known = communicators(connection, texts)
+    names: dict[str, list[str]] = {"collective": [], "point-to-point": []}
+    for family, name in connection.execute("SELECT family, name FROM call"):
+        names.setdefault(family, []).append(name)
+    is_bulk = calls.bytes > CONTROL_BYTES
+    is_collective, is_message, is_sent = (
+        is_bulk & texts.among(calls.call, own)
+        for messages in [names["point-to-point"]]
+        for own in (names["collective"], messages, [name for name in messages if "ecv" not in name])
+    )
+    calls = calls.changed(is_collective=is_collective).take(is_collective | is_message)
+    sends = np.bincount(calls.world_rank[is_sent[is_collective | is_message]])
+    calls = calls.take(np.lexsort((calls.start_ns, calls.world_rank)))
+    identity = np.append(known.identity, NONE)[known.row(calls)]
+    turns = Groups(calls.world_rank, identity, calls.is_collective)
+    order, alike = grouped(turns.of_row, calls.call, calls.bytes)
+    repeats = turns.counts**2 / np.bincount(turns.of_row[order[alike.first]])
+    is_asked = (calls.is_collective & (identity != NONE))[turns.first]
+    identity, rank = identity[turns.first[is_asked]], calls.world_rank[turns.first[is_asked]]
+    found = {}
+    for number, own in by_rank(identity):
+        sent = sum(sends[each] for each in np.unique(rank[own]).tolist() if each < len(sends))
+        of_calls = turns.counts[is_asked][own].sum()
+        found[texts.texts[number]] = Turns(
+            len(own), int(sent), repeats[is_asked][own].sum() / of_calls
+        )
+    return found
 
 
 def ways(group: Group) -> list[tuple]:

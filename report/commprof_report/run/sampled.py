@@ -10,7 +10,8 @@ and would outweigh those of all the others.
 
     databases   rows in windows that have a bit of the mask are not read; if a file has too many
                 samples by itself, they are counted before
-    any file    if the samples read so far are too many: another bit; rows that have it are deleted
+    any file    if the samples read so far are too many, or are going to be if the rest of many
+                files have as many: another bit; rows that have it are deleted
     at the end  sample_window and gpu_sample_window are cut
 """
 
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Container, Iterable, Sequence
+from itertools import chain
 from sqlite3 import Connection
 from typing import Any
 
@@ -109,6 +111,7 @@ WINDOWS_LOG2 = 8  # the samples are in at most 2^8 + 1 windows
 SHORTEST_NS_LOG2 = 16  # of a window
 # stretches of consecutive windows that are retained at least, if the samples allow that
 STRETCHES = 4
+PARTS = 16  # of many files; those of the first tell how many samples the rest have
 BALANCED = 4  # a bit should leave out at least a quarter, and retain as much
 CALLS, ACTIVITIES = "calls", "activities"
 
@@ -175,7 +178,7 @@ class Thinning:
         """Settles what is not read of the attached file `source`, before any of it is."""
         samples = _rows(connection, "count(*)", "source", tables)
         if self.most is not None and samples > self.most:
-            self._leave_out(self._times(connection, tables, "source"))
+            self._leave_out(self._times(connection, tables, "source"), self.most)
 
     def _times(
         self, connection: Connection, tables: Iterable[str], database: str = "main"
@@ -187,7 +190,7 @@ class Thinning:
                 f"SELECT {time_of(table, database)} AS time FROM {database}.{table} NOT INDEXED "
                 f"WHERE NOT ({passed}) AND typeof(time) = 'integer'"
             )
-            found[SAMPLED[table][0]] += (time for (time,) in connection.execute(asked))
+            found[SAMPLED[table][0]] += chain.from_iterable(connection.execute(asked))
         return {kind: np.array(times, np.int64) for kind, times in found.items()}
 
     def passed(
@@ -220,9 +223,12 @@ class Thinning:
         """A file was read. If there are too many samples now, more of them are left out."""
         self.files_read += 1
         newest = _rows(connection, "max(rowid)")
-        if self.most is None or self.retained + newest - self.newest <= self.most:
+        now = self.retained + newest - self.newest
+        is_first = self.files_read == self.files // PARTS >= PARTS
+        if self.most is None or now * (PARTS if is_first else 1) <= self.most:
             return
-        self._leave_out(self._times(connection, SAMPLED))
+        most = self.most // PARTS if is_first else self.most
+        self._leave_out(self._times(connection, SAMPLED), most)
         connection.execute("BEGIN")
         for table, passed in self.passed(connection, SAMPLED).items():
             connection.execute(f"DELETE FROM main.{table} WHERE {passed}")
@@ -246,18 +252,18 @@ class Thinning:
                 connection.execute(delete)
                 connection.executemany(insert, cut)
 
-    def _leave_out(self, times: Times) -> None:
-        """Adds bits to the mask of the kind with most samples until there are few enough. Stretches
-        are as short as is right if the files that follow have as many."""
+    def _leave_out(self, times: Times, most: int) -> None:
+        """Adds bits to the mask of the kind with most samples until there are at most so many.
+        Stretches are as short as is right if the files that follow have as many."""
         every = np.concatenate([*times.values()])
         if len(every) and not self.is_needed:
             length_ns = int(every.max()) - int(every.min())
             self.window_ns_log2 = max(SHORTEST_NS_LOG2, length_ns.bit_length() - WINDOWS_LOG2)
         later = max(1.0, self.files / max(1, self.files_read))
         windows = {kind: of_kind >> self.window_ns_log2 for kind, of_kind in times.items()}
-        while self.most is not None and (found := sum(map(len, windows.values()))) > self.most:
+        while (found := sum(map(len, windows.values()))) > most:
             kind = max(windows, key=lambda kind: len(windows[kind]))
-            bit = _bit(windows[kind], self.masks[kind], found * later / self.most)
+            bit = _bit(windows[kind], self.masks[kind], found * later / (self.most or most))
             if bit is None:
                 break
             self.masks[kind] |= 1 << bit
