@@ -94,7 +94,7 @@ class Source:
         if layout and is_alike and made != self.made:
             return self.put(path)
         self.layout, self.made = layout, made
-        return _database_check(path, self.connection, made)
+        return _database_check(path, header, made)
 
     def _copied(self, header: bytearray, file: int, is_alike: bool) -> bool:
         """False: the file is large, or there is no space for a copy."""
@@ -180,13 +180,12 @@ def ranks_in(path: Path, connection: sqlite3.Connection) -> list[Row]:
     return ranks
 
 
-def _database_check(path: Path, connection: sqlite3.Connection, made: Made) -> tuple[int, bool]:
+def _database_check(path: Path, header: bytearray, made: Made) -> tuple[int, bool]:
     """Version of the schema, and whether the file's owner has added nothing. Raises ReportError
     unless the tables are exactly those of our schema, except for comments and spaces: computed
     columns or defaults could make reading arbitrarily expensive. Anything that the owner has added
-    to the file is never read."""
-    (application_id,) = connection.execute("PRAGMA source.application_id").fetchone()
-    (version,) = connection.execute("PRAGMA source.user_version").fetchone()
+    to the file is never read. header: of the file, in SQLite's format, which has both numbers."""
+    version, application_id = (int.from_bytes(header[at : at + 4], "big") for at in (60, 68))
     if application_id != APPLICATION_ID:
         raise ReportError(path, "is an SQLite database, but not one of commprof's")
     version_check(path, "schema", version, OLDEST, NEWEST)
@@ -313,10 +312,10 @@ def _copy_attached(
     exists = ", ".join(f"EXISTS (SELECT 1 FROM source.{table})" for table in wanted)
     are_filled = connection.execute(f"SELECT {exists}").fetchone()
     filled = [table for table, is_filled in zip(wanted, are_filled) if is_filled]
-    passed = {}
+    passed = {"call": "call.name IN (SELECT name FROM main.call)"}  # nearly all of them
     if thinning:
         thinning.expect(connection, filled)
-        passed = thinning.passed(connection, filled, "source")
+        passed |= thinning.passed(connection, filled, "source")
     first = {column: free_number(connection, column) for column in NUMBERED}
     with connection:
         connection.execute("BEGIN")
@@ -345,8 +344,7 @@ def _copying(table: str, version: int, passed: str) -> str:
     """A statement that adds all rows of a table of the attached file `source` to the run; cells and
     activities get numbers that are free in the run. It ends in an error at a row in which a value
     is not of its column's type (schema.sql), or which is about a rank that the file does not hold.
-    passed: of a table of samples, SQL that is true for rows that are not retained; these are not
-    checked.
+    passed: SQL that is true for rows that are not retained; these are not checked.
 
     SQLite inserts row by row because columns are named: of SELECT * it may copy the records of a
     file as they are, and check no constraint (its transfer optimization). It uses no index: what
@@ -367,10 +365,9 @@ def _copying(table: str, version: int, passed: str) -> str:
         f"CASE WHEN {passed} THEN 0 WHEN {' AND '.join(rules)} "
         f"THEN {'count > 0' if first in NUMBERED else 1} ELSE impossible_values() END"
     )
-    known = " ON CONFLICT (name) DO NOTHING" * (table == "call")
     return (
         f"INSERT INTO main.{table} SELECT {', '.join(values.values())} "
-        f"FROM source.{table} NOT INDEXED WHERE {condition}{known}"
+        f"FROM source.{table} NOT INDEXED WHERE {condition}"
     )
 
 

@@ -19,8 +19,9 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Container, Iterable, Sequence
+from contextlib import suppress
 from itertools import chain
-from sqlite3 import Connection
+from sqlite3 import Connection, OperationalError
 from typing import Any
 
 from ..base import (
@@ -283,11 +284,10 @@ def _rows(
 
 
 def _has_record(connection: Connection, database: str) -> bool:
-    columns = connection.execute(f"PRAGMA {database}.table_info(rank)")
-    if not any(name == "record_begin_ns" for _, name, *_ in columns):
-        return False  # an older version
-    ranks = f"SELECT 1 FROM {database}.rank WHERE record_begin_ns IS NOT NULL"
-    return connection.execute(ranks).fetchone() is not None
+    with suppress(OperationalError):  # an older version has no such column
+        ranks = f"SELECT 1 FROM {database}.rank WHERE record_begin_ns IS NOT NULL"
+        return connection.execute(ranks).fetchone() is not None
+    return False
 
 
 def _bit(windows: Ints, mask: int, excess: float) -> int | None:
