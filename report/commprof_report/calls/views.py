@@ -52,6 +52,11 @@ def is_in_mpi(cells: Cells) -> Flags:
     return is_working(cells) & is_mpi_call(cells)
 
 
+def is_inside(cells: Cells) -> Flags:
+    """The same, and NCCL's operations on the device."""
+    return is_in_mpi(cells) | (is_working(cells) & is_device(cells))
+
+
 def is_working(cells: Cells) -> Flags:
     """Without MPI_Init and MPI_Finalize, which are no communication."""
     return is_made(cells) & ~cells.is_in("family", "setup")

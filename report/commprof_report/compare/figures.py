@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections import Counter, defaultdict, namedtuple
+from collections import Counter, namedtuple
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -535,11 +535,9 @@ class Times(
 
 def times_of(split: late_ranks.Split) -> Times:
     calls, texts = split.known.calls, split.sums.texts
-    sums, early = _without_first_barriers(split)
-    inside: dict[str, int] = defaultdict(int)
-    for row in split.inside:
-        if row.call not in calls or calls[row.call].family != "communicator":
-            inside[row.call] += row.total_ns
+    left, early = _without_first_barriers(split)
+    of_calls = sums(split.inside, ["call"], lambda cells: ~cells.is_in("family", "communicator"))
+    inside = dict(zip(of_calls.texts(of_calls.call).tolist(), of_calls.sum("total_ns").tolist()))
     early_ns = (early.wait_ns + early.transfer_ns).tolist()
     barriers = gathered(
         ((texts.texts[identity], rank), ns)
@@ -554,14 +552,14 @@ def times_of(split: late_ranks.Split) -> Times:
     }
     begin_ns, starts_ns = _starts(split, {call: inside[call] for call in starting})
     return Times(
-        np.append(sums.waits.start_ns, begin_ns),
-        np.append(sums.wait_ns, np.zeros(len(starts_ns))),
-        np.append(sums.transfer_ns, starts_ns),
+        np.append(left.waits.start_ns, begin_ns),
+        np.append(left.wait_ns, np.zeros(len(starts_ns))),
+        np.append(left.transfer_ns, starts_ns),
         sum(inside.values()) - sum(map(sum, barriers.values())),
-        len(sums.waits) > 0,
+        len(left.waits) > 0,
         barriers,
-        transfer_shares(sums, calls),
-        _completing(sums) | dict.fromkeys(starting, 1.0),
+        transfer_shares(left, calls),
+        _completing(left) | dict.fromkeys(starting, 1.0),
     )
 
 

@@ -18,7 +18,6 @@ played again come the efficiencies of the POP centre, of the run and of its regi
 
 from __future__ import annotations
 
-import json
 import math
 from collections import namedtuple
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -38,16 +37,19 @@ from ..base import (
     grouped,
     np,
     query,
-    read,
     row_type,
     threshold,
     units,
 )
+from ..base.summarize import among, sums as grouped_by
 from ..calls import parts
-from ..calls.parts import Negotiation, negotiation
+from ..calls.parts import negotiation
+from ..calls.views import is_device, is_inside
 from ..retime.graph import Efficiency
 from ..run.alignment import Alignment
 from ..run.crowding import Crowding, crowding
+from ..run import Cells, cells_of
+from ..run.sampled import communicators, sampled
 from ..run.selection import Selection
 from ..run.unseen import no_log_text, together_share
 from .causes import Compared, compare_own_time, root_causes
@@ -69,7 +71,7 @@ from .judgement import (
 from .depends import Waits
 from .marks import Last, last_at_marks, wait_region
 from .messages import Link, slow_links
-from .reading import are_chosen, known
+from .reading import Known, are_chosen, known
 from .retimed import Part, Retimed, retimed
 from .sums import (
     Sums,
@@ -134,10 +136,12 @@ class Late:
         self.of_all = rank_rows(self.sums, known.hosts)
         self.crowding: list[Crowding] = crowding(connection)
         self.negotiation = negotiation(connection)
-        self.negotiated_share = negotiated_share(connection, self.negotiation)
+        self.negotiated_share = negotiated_share(connection)
         # threads that negotiate join each call in time, whatever the main thread does
         self.is_negotiated = self.negotiated_share >= NEGOTIATED
-        negotiated = {identity for (identity,) in SQL.run(connection, "late_negotiated")}
+        cells = cells_of(connection).whole
+        is_negotiated = cells.is_negotiating & cells.is_in("family", "collective", "neighborhood")
+        negotiated = {*map(cells.texts.text, np.unique(cells.identity[is_negotiated]).tolist())}
         self.wait_region = wait_region(connection)
         costs = arrival_costs(self.sums, compared, known.calls)
         self.costs = costs.take(~self.sums.texts.among(costs.identity, negotiated))
@@ -155,7 +159,8 @@ class Late:
         self.states, self.held_up = state_rows(self.sums, ranks), held_up(self.sums)
         self.rest = rest_rows(self.sums, ranks, self.split.inside)
         self.unsampled, self.unfinished = _unsampled(connection), unfinished_ranks(connection)
-        self.processes, self.is_untimed = SQL.run(connection, "late_around").fetchone()
+        (most,) = connection.execute("SELECT max(size + remote_size) FROM communicator").fetchone()
+        self.processes, self.is_untimed = most or 1, _is_untimed(cells_of(connection))
         self.links = self._slow_links()
         # rounds last as their cycle does
         sizes = [row for row in self.sizes if row.identity not in negotiated]
@@ -291,7 +296,7 @@ class Late:
             unconnected_clocks=self.alignment.islands - 1,
             error_ns=math.ceil(of_all.error_ns),
             **verdict,
-            unjudged=SQL.run(self.connection, "late_unjudged").fetchone()[0],
+            unjudged=_unjudged(self.connection, self.split.known),
             finalize_wait_ns=finalize_ns,
             finalize_last_rank=finalize_rank,
             slow_link_sender=slowest and slowest.sender,
@@ -404,8 +409,8 @@ RegionWorkRow = row_type("RegionWorkRow", (*parts.RegionRow._fields, *Efficiency
 
 
 # Waiting and transfer of a run, without causes: Known; WaitSplit, of_all whatever was selected;
-# Sums of the chosen calls of all ranks; the chosen ranks; rows of time_inside.sql; and the run's
-# row.
+# Sums of the chosen calls of all ranks; the chosen ranks; the chosen cells of all ranks whose time
+# is inside MPI, or on the device in NCCL; and the run's row.
 Split = namedtuple("Split", "known of_all sums ranks inside run")
 
 
@@ -422,11 +427,16 @@ def split(run: Selection, alignment: Alignment) -> Split:
         region=waits.region,
         bytes=waits.bytes,
     )
-    sums = scale(connection, waits, np.flatnonzero(is_chosen), texts)
+    cells = cells_of(connection).whole
+    names = ("call", "identity", "region", "bytes")
+    inside = cells.take(
+        is_inside(cells)
+        & are_chosen(connection, cells.texts, **{name: getattr(cells, name) for name in names})
+    )
+    sums = scale(connection, about, inside, waits, np.flatnonzero(is_chosen), texts)
     walls = connection.execute("SELECT world_rank, counted_ns FROM rank_wall ORDER BY world_rank")
     ranks = run.connection.chosen.ranks
     counted_ns = {rank: ns for rank, ns in walls if ranks is None or rank in ranks}
-    inside = list(SQL.rows(connection, "time_inside"))
     calls = of_all.called.set_up
     calls = calls.take(are_chosen(connection, texts, call=calls.call))
     row = run_row(sums, counted_ns, inside, calls)
@@ -453,13 +463,36 @@ def working_of(connection: Connection, alignment: Alignment, split: Split) -> Pa
     return working(
         retimed_of(connection, alignment, split),
         split.run,
-        negotiated_share(connection, negotiation(connection)) >= NEGOTIATED,
+        negotiated_share(connection) >= NEGOTIATED,
     )
 
 
-def negotiated_share(connection: Connection, found: Negotiation | None) -> float:
+def negotiated_share(connection: Connection) -> float:
     """The share of the time inside MPI on threads that negotiate, in the whole run."""
-    return SQL.run(connection, "negotiated_share").fetchone()[0] if found else 0.0
+    cells = cells_of(connection).whole
+    inside_ns = cells.total_ns * is_inside(cells)
+    return inside_ns[cells.is_negotiating].sum(dtype=float) / max(1.0, inside_ns.sum(dtype=float))
+
+
+def _is_untimed(cells: Cells) -> bool:
+    """Whether NCCL's collectives were counted, and none was timed on the device."""
+    is_own = cells.is_in("library", "nccl") & cells.is_in("family", "collective")
+    return bool(is_own.any() and not (is_own & is_device(cells)).any())
+
+
+def _unjudged(connection: Connection, known: Known) -> int:
+    """How many sampled collectives of NCCL lack device times on at least one rank?"""
+    texts, calls, _, _ = sampled(connection)
+    is_nccl = known.which(
+        calls.call, texts, lambda call: call.library == "nccl" and bool(call.kind)
+    )
+    calls = calls.take(is_nccl & (calls.sequence != NONE) & (calls.device_start_ns == NONE))
+    owned = communicators(connection, texts)
+    row = owned.row(calls)
+    identity = np.append(owned.identity, NONE)[row]
+    is_own = are_chosen(connection, texts, call=calls.call, identity=identity)
+    is_own &= np.append(owned.size > 1, False)[row]
+    return len({*zip(identity[is_own].tolist(), calls.sequence[is_own].tolist())})
 
 
 def region_rows(
@@ -487,23 +520,38 @@ def _efficiencies(
         yield name, part.efficiency_within({rank: bounds[place] for rank, place in by_rank(ranks)})
 
 
-def scale(connection: Connection, waits: Waits, rows: Ints, texts: Texts) -> Sums:
+def scale(
+    connection: Connection, known: Known, inside: Cells, waits: Waits, rows: Ints, texts: Texts
+) -> Sums:
     """The chosen waits, those of which the cells know the time of all such calls. waits: of the
     run; rows: of those that the user selected. If a rank calls NCCL's point-to-point operations on
-    a communicator, its groups there are not extrapolated: only the split ones count."""
-    waits, exact = waits.take(rows), read(Columns, SQL.run(connection, "exact"), texts)
-    row = found_in(*((table.world_rank, table.identity, table.call) for table in (waits, exact)))
+    a communicator, its groups there are not extrapolated, as the cells do not distinguish those of
+    sends and receives, where nobody waits for all: only the split ones count."""
+    waits, number = waits.take(rows), texts.all(inside.texts.texts)
+    exact = grouped_by(
+        inside,
+        ["world_rank", "identity", "call"],
+        lambda cells: (
+            known.which(cells.call, cells.texts, lambda call: bool(call.kind and call.is_blocking))
+            & (cells.size > 1)
+        ),
+    )
+    identity, call = number[exact.identity], number[exact.call]
+    row = found_in(
+        (waits.world_rank, waits.identity, waits.call), (exact.world_rank, identity, call)
+    )
     own = waits.is_blocking_collective & (row >= 0)
     spent_ns = waits.wait_ns + waits.transfer_ns
     sampled, sampled_ns = (
         np.bincount(row[own], weights, len(exact)) for weights in (None, spent_ns[own])
     )
-    mixed = read(Columns, SQL.run(connection, "mixed_groups"), texts)
-    place = found_in((exact.world_rank, exact.identity), (mixed.world_rank, mixed.identity))
-    is_mixed = (exact.call == texts.number("ncclGroup")) & (place >= 0)
-    exact = exact.changed(total_ns=np.where(is_mixed, sampled_ns, exact.total_ns))
+    cells = cells_of(connection).whole
+    sent = cells.take(cells.is_in("library", "nccl") & cells.is_in("family", "point-to-point"))
+    place = found_in((exact.world_rank, exact.identity), (sent.world_rank, sent.identity))
+    is_mixed = exact.is_in("call", "ncclGroup") & (place >= 0)
+    total_ns = np.where(is_mixed, sampled_ns, exact.sum("total_ns"))
     # 0: the cells do not know this call of this rank on this communicator
-    of_collectives = np.append(_factors(sampled, sampled_ns, exact.count, exact.total_ns), 0.0)
+    of_collectives = np.append(_factors(sampled, sampled_ns, exact.sum("count"), total_ns), 0.0)
     factor = np.where(
         waits.is_blocking_collective,
         of_collectives[row],
@@ -514,7 +562,9 @@ def scale(connection: Connection, waits: Waits, rows: Ints, texts: Texts) -> Sum
         rows[is_counted],
         waits.take(is_counted),
         factor[is_counted],
-        exact.take(~is_mixed | (sampled > 0)),
+        Columns(world_rank=exact.world_rank, identity=identity, call=call, total_ns=total_ns).take(
+            ~is_mixed | (sampled > 0)
+        ),
         texts,
     )
 
@@ -529,9 +579,15 @@ def _of_completions(connection: Connection, waits: Waits, texts: Texts) -> Float
     factor of each call that waits for requests or a message is that of all its samples, whatever
     they completed. 0: as above."""
     call = np.where(waits.completion == NONE, waits.call, waits.completion)
-    names = [texts.text(number) for number in np.unique(call[~waits.is_blocking_collective])]
-    counted = read(Columns, SQL.run(connection, "completed_calls", calls=json.dumps(names)), texts)
-    factors = np.append(
-        _factors(counted.samples, counted.sampled_ns, counted.count, counted.total_ns), 0.0
+    calls = sampled(connection).calls
+    calls = calls.take(np.isin(calls.call, call[~waits.is_blocking_collective]))
+    cells = cells_of(connection).whole
+    counted = grouped_by(cells, ["world_rank", "call"], among("measure", "call"))
+    keys = counted.world_rank, texts.all(cells.texts.texts)[counted.call]
+    place = found_in((calls.world_rank, calls.call), keys)
+    samples, sampled_ns = (
+        np.bincount(place[place >= 0], weights, len(counted))
+        for weights in (None, (calls.end_ns - calls.start_ns)[place >= 0])
     )
-    return factors[found_in((waits.world_rank, call), (counted.world_rank, counted.call))]
+    factors = _factors(samples, sampled_ns, counted.sum("count"), counted.sum("total_ns"))
+    return np.append(factors, 0.0)[found_in((waits.world_rank, call), keys)]

@@ -29,6 +29,9 @@ from ..base import (
     read,
     threshold,
 )
+from ..base.summarize import sums as grouped_by
+from ..calls.views import is_poll
+from ..run import cells_of
 from ..run.alignment import Alignment, Error
 from ..run.crowding import Use, cpu_times, use_of
 from ..run.sampled import Calls, FurtherMessages, communicators, sampled, synchronizing
@@ -244,7 +247,7 @@ def samples(connection: Connection, known: Known, texts: Texts) -> Calls:
     between_ns = np.maximum(0, calls.start_ns - since_ns - calls.polled_ns)
     between_ns[calls.polled_ns == NONE] = 0
     used, is_idle = cpu_times(connection), np.zeros(len(calls), bool)
-    poll_ns = dict(SQL.run(connection, "poll_means"))
+    poll_ns = _poll_means_ns(connection)
     for rank, own in by_rank(calls.world_rank):
         if rank in poll_ns:
             polled_ns = np.maximum(0, calls.polled_ns[own])
@@ -256,6 +259,13 @@ def samples(connection: Connection, known: Known, texts: Texts) -> Calls:
         polled_since_ns=np.where(is_idle, since_ns, calls.polled_since_ns),
         polled_ns=np.where(is_idle, calls.start_ns - since_ns, calls.polled_ns),
     )
+
+
+def _poll_means_ns(connection: Connection) -> dict[int, float]:
+    """By rank the mean time of an unsuccessful poll, of the function that takes longest."""
+    polls = grouped_by(cells_of(connection).whole, ["world_rank", "call"], is_poll)
+    longest_ns = Groups(polls.of).max(polls.sum("total_ns") / polls.sum("count"))
+    return dict(zip(np.unique(polls.of).tolist(), longest_ns.tolist()))
 
 
 def _since_ns(calls: Calls) -> Ints:
@@ -300,16 +310,9 @@ def polls(rows: Calls) -> Calls:
 
 
 def are_chosen(connection: Any, texts: Texts, **columns: Ints) -> Flags:
-    """Which of the calls did the user select, whatever their rank? Those on communicators that are
-    not known are among them. columns: call, identity, region, bytes."""
-    found = np.ones(len(columns["call"]), bool)
-    for name, chosen in connection.chosen.kept.items():
-        if name in columns:
-            found &= texts.among(columns[name], {None, *chosen})
-    for most, sign in zip(connection.chosen.sizes, (-1, 1)):
-        if most is not None and "bytes" in columns:
-            found &= sign * columns["bytes"] <= sign * most
-    return found
+    """Which of the calls did the user select, whatever their rank? columns: call, identity, region,
+    bytes."""
+    return cells_of(connection).are_left(texts, **columns)
 
 
 def region_names(connection: Connection, world_rank: Ints, region: Ints, texts: Texts) -> TextInts:

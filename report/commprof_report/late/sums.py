@@ -38,6 +38,7 @@ from ..base.summarize import (
 )
 from ..base.units import NO_VALUE, share as share_text, size
 from ..calls.views import PASSES
+from ..run import Cells
 from .causes import Causes, Compared
 from .judgement import sums_row
 from .depends import Waits
@@ -485,13 +486,14 @@ def held_up(sums: Sums) -> HeldUp:
     return dict(sorted(known_ns.items(), key=lambda each: (-each[1], each[0])))
 
 
-def rest_rows(sums: Sums, ranks: Iterable[int], inside: Iterable[Row]) -> dict[str, int]:
+def rest_rows(sums: Sums, ranks: Sequence[int], inside: Cells) -> dict[str, int]:
     """The calls with most of the time that was not split, and that."""
-    waits, chosen, rest_ns = sums.waits, set(ranks), Counter[str]()
+    waits = sums.waits
     call = np.where(waits.completion == NONE, waits.call, waits.completion)
-    own = sums.of_ranks(chosen)
-    for row in inside:
-        rest_ns[row.call] += row.total_ns if row.world_rank in chosen else 0
+    own = sums.of_ranks(ranks)
+    counted = grouped_by(inside, ["call"], lambda cells: np.isin(cells.world_rank, ranks))
+    counted_ns = zip(counted.texts(counted.call), counted.sum("total_ns").tolist())
+    rest_ns = Counter[str](dict(counted_ns))
     split_ns = np.bincount(call[own], (sums.wait_ns + sums.transfer_ns)[own])
     for name, ns in zip(sums.texts.texts, split_ns.tolist()):
         rest_ns[name] -= ns
@@ -499,9 +501,7 @@ def rest_rows(sums: Sums, ranks: Iterable[int], inside: Iterable[Row]) -> dict[s
     return dict(sorted(known, key=lambda each: (-each[1], each[0]))[:3])
 
 
-def run_row(
-    sums: Sums, counted_ns: Mapping[int, int], inside: Iterable[Row], setting_up: Columns
-) -> Row:
+def run_row(sums: Sums, counted_ns: Mapping[int, int], inside: Cells, setting_up: Columns) -> Row:
     """counted_ns: of the chosen ranks, for how long calls were counted. total_ns is exact; the
     samples' times are rounded apart from it. setting_up: calls that need not be split."""
     own = sums.of_ranks(counted_ns)
@@ -511,12 +511,11 @@ def run_row(
     is_estimate = own & waits.is_estimate
     estimated_ns = float((sums.wait_ns + sums.transfer_ns)[is_estimate].sum())
     sequence = grouped_by(sums, ["identity", "sequence"]).sequence
-    of_ranks = [row for row in inside if row.world_rank in counted_ns]
-    whole_ns, mpi_ns = (
-        sum(row.total_ns for row in of_ranks),
-        sum(row.total_ns for row in of_ranks if row.is_mpi),
+    is_counted, is_mpi = np.isin(inside.world_rank, [*counted_ns]), inside.is_in("library", "mpi")
+    whole_ns, mpi_ns, background_ns = (
+        inside.total_ns[is_counted & which].sum(dtype=object)
+        for which in (True, is_mpi, is_mpi & ~inside.is_main)
     )
-    background_ns = sum(row.total_ns for row in of_ranks if row.is_mpi and not row.is_main)
     split_ns, all_counted_ns = wait_ns + transfer_ns, sum(counted_ns.values())
     is_chosen = np.isin(setting_up.world_rank, list(counted_ns))
     to_split_ns = whole_ns - int((setting_up.end_ns - setting_up.start_ns)[is_chosen].sum())

@@ -134,12 +134,11 @@ SELECT used.world_rank, used.region,
 FROM (SELECT world_rank, region FROM cell UNION SELECT world_rank, region FROM region_span) AS used
 LEFT JOIN region AS own USING (world_rank, region);
 
--- The user's selection: everything, until selection.py removes rows and adds the range of sizes, one row.
+-- The user's selection: everything, until selection.py removes rows.
 CREATE TEMP TABLE selected_call AS SELECT DISTINCT call FROM cell UNION SELECT call FROM peer;
 CREATE TEMP TABLE selected_rank AS SELECT world_rank FROM rank;
 CREATE TEMP TABLE selected_communicator AS SELECT identity FROM communicator_of UNION SELECT identity FROM run_communicator;
 CREATE TEMP TABLE selected_region AS SELECT DISTINCT region_name FROM region_of;
-CREATE TEMP TABLE selected_size (low_bytes INTEGER NOT NULL, high_bytes INTEGER NOT NULL);
 
 -- What each rank used of its host between its first and its last reading, and where it may run. A view: facts may be made anonymous later.
 -- Ranks of one kernel share its cores, whatever their hosts' names.

@@ -166,12 +166,9 @@ def select(run: Run, arguments: argparse.Namespace, bins: str = "exact") -> Sele
         run.connection.execute(forget)
         run.connection.executemany(keep, [(value,) for value in kept])
     sizes = arguments.bytes or ByteRange(None, None)
-    low = -1 if sizes.low is None else min(sizes.low, MOST)
-    high = MOST if sizes.high is None else min(sizes.high, MOST)
     if arguments.bytes:
-        _sizes_check(run, low, high)
-    run.connection.execute("INSERT INTO selected_size VALUES (?, ?)", (low, high))
-    memory_kind = getattr(arguments, "memory_kind", None) or "*"
+        _sizes_check(run, sizes)
+    memory_kind = getattr(arguments, "memory_kind", None)
     run.connection.chosen = Cells(run.connection, texts, ranks, sizes, memory_kind, bins)
     run.filters = filters(arguments)
     return run
@@ -251,8 +248,9 @@ def _regions(run: Run, wanted: list[str]) -> set[str]:
     )
 
 
-def _sizes_check(run: Run, low: int, high: int) -> None:
+def _sizes_check(run: Run, sizes: ByteRange) -> None:
     """Raises UsageError if no call has such a size; names the nearest one."""
+    low, high = sizes.low or 0, MOST if sizes.high is None else sizes.high
     known = _column(run, "SELECT DISTINCT bytes FROM cell WHERE bytes IS NOT NULL")
     if known and not any(low <= size <= high for size in known):
         near = min(known, key=lambda size: min(abs(size - low), abs(size - high)))
@@ -271,6 +269,10 @@ def _ranks(run: Run, spans: list[range]) -> list[int]:
     return chosen
 
 
+OF_TRAFFIC = ("traffic", "is_told", "is_negotiating")  # columns that are added when asked for
+OF_ROWS = ("columns", "counted", "histogram")
+
+
 class Cells(Counters):
     """The counters of a run as the filters leave it. kept: by column, what they leave of its texts;
     ranks: None, all; sizes: the smallest and the largest one."""
@@ -286,19 +288,44 @@ class Cells(Counters):
         kept: Mapping[str, Collection[str]],
         ranks: Collection[int] | None,
         sizes: ByteRange,
-        memory_kind: str,
+        memory_kind: str | None,
         bins: str,
     ) -> None:
         self.connection, self.kept, self.ranks, self.sizes = connection, kept, ranks, sizes
-        self.filter, self.bins = "*>*" if memory_kind == MIXED else memory_kind, bins
+        self.only_kind, self.bins = memory_kind, bins
         self.texts = Texts()
 
     @cached_property
-    def columns(self) -> dict[str, np.ndarray]:
-        found = SQL.run(self.connection, "cells", memory_kind=self.filter)
-        columns = columns_of(found, self.texts)
+    def whole(self) -> Cells:
+        """All cells of the run, whatever is selected."""
+        columns = columns_of(SQL.run(self.connection, "cells"), self.texts)
         low, high = BINS[self.bins](columns["bytes"], columns["is_folded"])
-        return {**columns, "bytes_low": low, "bytes_high": high}
+        return self._with({**columns, "bytes_low": low, "bytes_high": high}, ranks=None)
+
+    @cached_property
+    def columns(self) -> dict[str, np.ndarray]:
+        whole = self.whole
+        names = ("call", "identity", "region", "bytes", "world_rank")
+        flags = self.are_left(self.texts, **{name: getattr(whole, name) for name in names})
+        if self.only_kind == MIXED:
+            flags &= whole.is_in("memory_kind", *(kind for kind in self.texts.texts if ">" in kind))
+        elif self.only_kind:
+            flags &= whole.is_in("memory_kind", self.only_kind)
+        return whole.columns if flags.all() else whole.take(flags).columns
+
+    def are_left(self, texts: Texts, **columns: Ints) -> Flags:
+        """Which calls do the filters leave? Those on communicators that are not known are among
+        them. columns: call, identity, region, bytes, world_rank."""
+        found = np.ones(len(columns["call"]), bool)
+        for name, kept in self.kept.items():
+            if name in columns:
+                found &= texts.among(columns[name], {None, *kept})
+        for most, sign in zip(self.sizes, (-1, 1)):
+            if most is not None and "bytes" in columns:
+                found &= sign * columns["bytes"] <= sign * most
+        if self.ranks is not None and "world_rank" in columns:
+            found &= np.isin(columns["world_rank"], [*self.ranks])
+        return found
 
     def __len__(self) -> int:
         return len(self.columns["cell"])
@@ -306,7 +333,7 @@ class Cells(Counters):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        if name in ("traffic", "is_told"):
+        if name in OF_TRAFFIC:
             self._traffic_add()
         return self.columns[name]
 
@@ -315,10 +342,13 @@ class Cells(Counters):
 
     def take(self, flags: Flags) -> Cells:
         """These cells."""
-        chosen = object.__new__(Cells)
-        vars(chosen).update(vars(self))
-        chosen.columns = {name: values[flags] for name, values in self.columns.items()}
-        return chosen
+        return self._with({name: values[flags] for name, values in self.columns.items()})
+
+    def _with(self, columns: dict[str, np.ndarray], **changed: Any) -> Cells:
+        found = object.__new__(Cells)
+        own = {name: value for name, value in vars(self).items() if name not in OF_ROWS}
+        vars(found).update({**own, **changed, "columns": columns})
+        return found
 
     @cached_property
     def counted(self) -> dict[int, int]:
@@ -349,7 +379,7 @@ class Cells(Counters):
             self.connection.execute("SELECT * FROM cell_traffic ORDER BY cell"), self.texts
         )
         place = np.searchsorted(known["cell"], self.cell)
-        self.columns.update({name: known[name][place] for name in ("traffic", "is_told")})
+        self.columns.update({name: known[name][place] for name in OF_TRAFFIC})
 
 
 def histogram_of(connection: Connection, numbers: Ints, buckets: str) -> Histogram:
