@@ -27,35 +27,33 @@ from .rules import BARRIER, fusible, is_message, with_cores
 ADVICE = (
     Field(
         "rule",
-        "see [rules](METHODS.md#advice); `together`: what all pieces save together",
+        "[rules](METHODS.md#advice); `together`: what all pieces save together",
     ),
     Field("found", "1: advice; 0: none"),
     Field("title", "the advice; if nothing was found, what the rule checks"),
     Field(
         "evidence",
-        "its numbers; if nothing was found, why the rule could not look (empty: it "
-        "looked, or nothing is there)",
+        "its numbers; if nothing was found, why the rule could not look",
     ),
     Field("suggestion", "what you can do"),
     Field("certainty", "`sure`, `likely`, `possible`"),
-    Field("saving_ns", "estimate of how much shorter the run would be; null: none"),
+    Field("saving_ns", "estimate of how much shorter the run would be"),
     Field("saving_share", "saving_ns / the mean counted time of the ranks"),
     Field(
         "call",
-        "what it concerns: call, label and [role](METHODS.md#roles) of the communicator, "
-        "the size that contributes most; null: none or several",
+        "what it concerns, with the communicator's [role](METHODS.md#roles) and the size that "
+        "contributes most; null: none or several",
     ),
     *(Field(key, "") for key in ("communicator", "role", "bytes")),
     Field(
         "analysed",
-        "how much the rule analysed, in words (`128 of 288 calls, 0.69 % of the time`), "
-        "and as a share of what its title names (null: the run has none; 0: none can be "
-        "judged)",
+        "how much the rule analysed, in words, and as a share of what its title names (null: the "
+        "run has none; 0: none can be judged)",
     ),
     Field("coverage", ""),
     Field(
         "needs",
-        "what the rule needs; if it could not look, what it lacks in this run",
+        "what the rule needs; if it could not look, what it lacks",
     ),
 )
 # a piece of advice; or, with found = 0, a rule that found nothing: how much it analysed, or why it

@@ -61,8 +61,7 @@ def in_a_step(key: str, show: Callable[[float], str]) -> Callable[[Row], str]:
 HVPROF = (
     text(
         "fusion",
-        "`as run`: from RUN, whatever its fusion was; `unfused`: from the run given with "
-        "`--unfused`",
+        "`as run`; `unfused`: from the run given with `--unfused`",
         "fusion",
     ),
     Field(
@@ -81,8 +80,7 @@ HVPROF = (
     number("rank", "null without `--per-rank`", "rank"),
     Field(
         "bytes_low",
-        "bounds of the class, both included; null: open. 0; up to 128 KiB; 16 MiB; 32 MiB; 64 MiB; "
-        "above",
+        "bounds of the class (bins `hvprof` of [sizes](#sizes)), both included; null: open",
         "size class",
         is_number=False,
         of_row=lambda row: units.size_range(row.bytes_low, row.bytes_high),
@@ -114,12 +112,12 @@ HVPROF = (
     Field("max_ns", ""),
     Field(
         "is_start",
-        "1: the call starts an operation; the time is that of starting it",
+        "1: the call starts an operation, and is timed alone",
         of=lambda groups: groups.is_in("timed", "call") & ~groups.is_in("form", "blocking"),
     ),
     Field(
         "share_of_call",
-        "total_ns / total_ns of this call in all classes (of the same rank, with `--per-rank`)",
+        "total_ns / total_ns of this call in all classes",
         "of call",
         units.share,
     ),
@@ -133,8 +131,7 @@ HVPROF = (
     ),
     Field(
         "calls_per_step",
-        "in a step on a rank: calls; count x bytes; durations (device: of the kernels); "
-        "null: no such steps",
+        "in a step on a rank: calls; count x bytes; durations; null: no such steps",
         "calls a step",
         of_row=in_a_step("calls_per_step", units.three_digits),
     ),
@@ -230,8 +227,7 @@ LATENCY = (  # buckets have different widths on a logarithmic axis
     ),
     Field(
         "density",
-        "height of the bars: count / log2(high_ns / low_ns), with 8 ns as low_ns of the "
-        "first bucket",
+        "count / log2(high_ns / low_ns), with 8 ns as low_ns of the first bucket",
     ),
 )
 LatencyRow = row_type("LatencyRow", LATENCY)

@@ -38,13 +38,12 @@ PEER = (
     Field("receiver", "", "to", peer_name),
     Field(
         "count",
-        "messages and bytes, as the sender counted them; with `--received` as the receiver counted "
-        "them",
+        "as the sender counted them; with `--received` as the receiver did",
         "messages",
     ),
     Field("bytes", "", "volume", units.volume),
-    Field("time_ns", "see table `peer`"),
-    Field("rma_count", "those of `count` that are RMA calls, which table `peer` has like sends"),
+    Field("time_ns", "table `peer`"),
+    Field("rma_count", "RMA calls among `count`"),
 )
 PeerRow = row_type("PeerRow", PEER)
 
@@ -56,7 +55,7 @@ def peer_rows(connection: Connection, received: bool = False) -> list[Row]:
 RANK = (
     number("rank", AS_EVERYWHERE, "rank"),
     text("host", "", "host", 20),
-    Field("pid", "as in table `rank`"),
+    Field("pid", "as in `rank`"),
     Field(
         "wall_ns",
         "wall time; 1: an estimate",
@@ -64,7 +63,7 @@ RANK = (
         of_row=lambda row: ("~" if row.wall_is_estimate else "") + units.duration(row.wall_ns),
     ),
     Field("wall_is_estimate", ""),
-    Field("counted_ns", "as in table `rank`"),
+    Field("counted_ns", "as in `rank`"),
     Field("reset_unix_ns", ""),
     Field("mpi_ns", "time in MPI of its busiest thread; the same over counted_ns", "in MPI"),
     Field("mpi_share", "", "MPI share"),
@@ -83,18 +82,18 @@ RANK = (
     Field("volume_bytes", "", "volume"),
     Field("sent_count", "point-to-point messages that it sent"),
     Field("sent_bytes", ""),
-    Field("ended", "as in table `rank`"),
+    Field("ended", "as in `rank`"),
     Field("abort_code", ""),
     Field(
         "state",
-        "see [Words](#words): `finalize`, `end`, `exit`, `abort`, `running`, `killed`, `running or "
+        "[Words](#words): `finalize`, `end`, `exit`, `abort`, `running`, `killed`, `running or "
         "killed`, `snapshot`",
     ),
     Field("is_copy", "1: read from a copy of its ledger, see [The ledger](#the-ledger)"),
     Field("last_unix_ns", "its end; without an end its last sign of life"),
     Field(
         "doing_call",
-        "as in table `thread`, of the thread that has been inside longest",
+        "as in `thread`, of the one inside longest",
     ),
     *(
         Field(f"doing_{key}", "")
@@ -103,10 +102,10 @@ RANK = (
     Field("doing_is_inside", "1: it is inside that call, or was when last seen"),
     Field(
         "doing_since_unix_ns",
-        "when it entered that call (not inside: returned from it); from then to `last_unix_ns`",
+        "when it entered (not inside: left) that call; from then to `last_unix_ns`",
     ),
     Field("doing_ns", ""),
-    Field("dropped_calls", "as in table `rank`"),
+    Field("dropped_calls", "as in `rank`"),
     *(
         Field(key, "")
         for key in (
@@ -119,7 +118,7 @@ RANK = (
         )
     ),
     Field("cost_ns", "cost_init_ns + cost_finalize_ns + its calls x cost_per_call_ps / 1000"),
-    Field("start_unix_ns", "as in table `rank`"),
+    Field("start_unix_ns", "as in `rank`"),
     Field("end_unix_ns", ""),
     Field("thread_level", ""),
     Field(
@@ -140,16 +139,15 @@ RANK = (
     ),
     Field(
         "cpu_ns",
-        "CPU time of all its threads between its two readings; over the time between "
-        "them: far below 1 if it spins for a core",
+        "CPU time of all its threads between its two readings; over the time between them",
     ),
     Field("cpu_share", ""),
-    Field("voluntary_switches", "likewise, between the two readings"),
+    Field("voluntary_switches", "between the two readings"),
     Field("involuntary_switches", ""),
     Field("involuntary_switches_per_cpu_s", "involuntary_switches / cpu_ns"),
     Field(
         "core_read_ns",
-        "see [Time on a core](METHODS.md#time-on-a-core)",
+        "[Time on a core](METHODS.md#time-on-a-core)",
     ),
     Field("core_ns", ""),
     Field("core_wait_ns", ""),
@@ -157,7 +155,7 @@ RANK = (
     Field("core_wait_share", "", "waits for one"),
     Field(
         "outside_ready",
-        "readings between these, as in table `cpu_time`; null: there are none",
+        "readings, as in `cpu_time`",
     ),
     *(
         Field(key, "")
@@ -223,10 +221,10 @@ def if_visited(key: str, show: Callable[[float], str]) -> Callable[[Row], str]:
 
 
 REGION = (
-    text(
-        "region", "path, `epoch/forward`; empty: the program outside all regions", "region", 60
-    )._replace(form=lambda name: units.shortened(name or OUTSIDE, 60)),
-    Field("ranks", "chosen ranks that made a call in it, or visited it"),
+    text("region", "path, `epoch/forward`; empty: outside all regions", "region", 60)._replace(
+        form=lambda name: units.shortened(name or OUTSIDE, 60)
+    ),
+    Field("ranks", "chosen ranks that made a call in it or visited it"),
     Field(
         "count",
         "[as everywhere](#answers), in it and in the regions within it",
@@ -237,7 +235,7 @@ REGION = (
     Field("mean_ns", "`total_ns` / number of chosen ranks", "in MPI per rank"),
     Field(
         "max_ns",
-        "the most time inside MPI that a rank spent in it, and the lowest such rank; null: no call",
+        "the most time inside MPI of a rank in it, and the lowest such rank",
         "most",
     ),
     number("max_rank", "", "most rank"),
@@ -248,13 +246,13 @@ REGION = (
         units.share,
     ),
     text("top_call", "the call with the most time in it", "mostly"),
-    Field("own_count", "the same for its own calls, without the regions within it"),
+    Field("own_count", "without the regions within it"),
     Field("own_ns", ""),
     Field("own_mean_ns", "", "by itself"),
     Field("own_share_of_wall", ""),
     Field(
         "folded_count",
-        "calls of folded sizes: their region is not known, they are counted outside all regions",
+        "calls of folded sizes, whose region is not known (counted outside all regions)",
     ),
     Field(
         "nccl_count",
@@ -265,8 +263,8 @@ REGION = (
     Field("nccl_device_ns", "", "on device", lambda ns: units.duration(ns or None)),
     Field(
         "visits",
-        "how often threads of all chosen ranks were in it, while calls were sampled; how "
-        "long (table `region_span`); over these ranks",
+        "how often threads of all chosen ranks were in it, while calls were sampled; how long; "
+        "over these ranks",
         "visits per rank",
         of_row=lambda row: (
             units.count(round(row.visits / row.ranks)) if row.visits else units.NO_VALUE
@@ -276,7 +274,7 @@ REGION = (
     Field("span_mean_ns", "", "in it per rank", of_row=if_visited("span_mean_ns", units.duration)),
     Field(
         "span_max_ns",
-        "the longest sum of a rank's visits, and the lowest such rank; null: no visit",
+        "the longest sum of a rank's visits, and the lowest such rank",
         "longest",
         of_row=if_visited("span_max_ns", units.duration),
     ),

@@ -107,8 +107,8 @@ CALL = (
     ),
     Field(
         "volume_bytes",
-        "calls that complete operations have the bytes of their starts ([not counted "
-        "again](#completed-bytes)), receives those of the sends",
+        "also of calls that complete operations ([not counted again](#completed-bytes)) and of "
+        "receives",
         "volume",
         # a persistent operation moves its bytes each time it completes
         of=total("volume_bytes", lambda cells: is_made(cells) | cells.is_in("form", "persistent")),
@@ -129,7 +129,7 @@ CALL = (
     Field("dominating_share", "", of=lambda groups: dominating(groups)[1]),
     Field(
         "completions",
-        "for the operations that this call started; null: none",
+        "of operations that this call started",
         "completed",
         of=any_total("count", is_completion),
     ),
@@ -229,7 +229,7 @@ SIZE = (
     *(field._replace(head=field.head if field.key != "min_ns" else "") for field in DURATIONS),
     Field(
         "algbw_bytes_per_s",
-        "see [Words](#words); in a bin, from the sum of the sizes of its calls",
+        "[Words](#words); in a bin, from the sum of the sizes of its calls",
         "algbw",
         of=algbw,
     ),
@@ -245,17 +245,17 @@ SIZE = (
     Field("bytes_high", ""),
     Field(
         "is_folded",
-        "1: the library had merged several sizes (a range even with exact bins)",
+        "1: the library had merged several sizes",
         of=lambda groups: groups.max("is_folded"),
     ),
     Field(
         "is_own",
-        "1: bytes is what each rank itself sends (v- and w-variants)",
+        "1: bytes is what each rank sends (v- and w-variants)",
         of=lambda groups: groups.is_in("bandwidth", "own-size"),
     ),
     Field(
         "power_of_two",
-        "1: an exact size that is a power of two",
+        "1: an exact power of two",
         of=lambda groups: (
             (groups.bytes_low == groups.bytes_high)
             & (groups.bytes_low > 0)
@@ -566,16 +566,14 @@ OF_TRAFFIC = (
     ),
     Field(
         "threshold_bytes",
-        "the largest size of the call that is control; 0: none is; null: the rule does not apply "
-        "to it",
+        "the largest size of the call that is control; 0: none; null: the rule does not apply",
         "control up to",
         lambda most: units.size(most) if most else units.NO_VALUE,
         of=lambda groups: of_control(groups)[0],
     ),
     Field(
         "control_share",
-        "share of the bytes that the rule considers, in the whole run, that messages up to the "
-        "thresholds carry",
+        "share of the run's bytes under the rule that messages up to the thresholds carry",
         of=lambda groups: of_control(groups)[1],
     ),
     Field(

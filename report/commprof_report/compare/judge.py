@@ -243,47 +243,45 @@ VERDICT = (
     *SIDES,
     Field(
         "metric",
-        "by default `step` if rows are per step; else `transfer` if all runs have a "
-        "`coverage` of half; else `time`, with `--skip-steps` `step`",
+        "by default `step` if rows are per step; else `transfer` if all runs have a `coverage` "
+        "of half; else `time` (`step` with `--skip-steps`)",
     ),
     Field("verdict", "an outcome of the metric's figure; `too few`, `refused`"),
-    Field("change", "of that figure; null: not known"),
+    Field("change", "of that figure"),
     *(Field(key, "") for key in ("low", "high", "p")),
     Field("level", "confidence of this side's verdict; the smallest difference that matters"),
     Field("min_effect", ""),
     Field(
         "runs",
-        "runs of both; pairs (null: not in blocks), and those that changed in the direction of the "
+        "runs of both; pairs (null: no blocks); those that changed in the direction of the "
         "estimate",
     ),
     *(Field(key, "") for key in ("reference_runs", "pairs", "agreeing")),
     Field("failed_runs", "runs of this arm that failed in an experiment"),
-    Field("detectable", "of the metric's figure; null: not known"),
+    Field("detectable", "of the metric's figure"),
     Field("pairs_needed", "fewest pairs that can show a difference"),
-    Field("refused", "reasons, as text"),
+    Field("refused", "[reasons](METHODS.md#comparisons)"),
     Field("allowed", ""),
     Field(
         "also_different",
-        "settings, software and hosts in which all runs of one side differ from all of the other",
+        "settings, software and hosts in which all runs of the sides differ",
     ),
     Field(
         "is_control",
-        "1: the side runs the reference's command once more (`--aa`); its verdict is about the "
-        "experiment",
+        "1: the side runs the reference's command once more (`--aa`)",
     ),
     Field("skipped", "the share of the steps that `--skip-steps` leaves out; 0: none"),
-    Field("kit", "SHA-256 of the kit that all these runs replay; empty: they do not"),
+    Field("kit", "SHA-256 of the kit that all these runs replay"),
     Field(
         "stands_for",
         "share of the job's time inside MPI for which replays of the kit stand ([`replay "
-        "check`](#replay)); null: no check is known, or gaps or arrivals were not the "
-        "job's",
+        "check`](#replay)); null: not checked, or gaps or arrivals were not the job's",
     ),
 )
 OF_CONTRAST = (
     Field("first_ns", "medians over the runs of the reference and of the side"),
     Field("second_ns", ""),
-    Field("change", "see [Comparisons](METHODS.md#comparisons)"),
+    Field("change", "[Comparisons](METHODS.md#comparisons)"),
     *(
         Field(key, "")
         for key in ("low", "high", "p", "same_p", "detectable", "agreeing", "outcome")
@@ -310,22 +308,20 @@ ROW = (
     Field("share", ""),
     Field(
         "metric",
-        "what the times of the row are; `mixed` (`other` alone): transfer where it is "
-        "known, else time",
+        "the times of the row; `mixed` (`other` alone): transfer where it is known, else time",
     ),
     Field("change_ns", "median over the side - median over the reference, per rank"),
     Field(
         "per",
-        "what the times of the row are taken over: `call`, `step` (on a rank), `rank` (`other`)",
+        "the times are per `call`, `step` (on a rank), `rank` (`other`)",
     ),
     Field("adjusted_p", "p of an exploratory row, adjusted by Benjamini and Hochberg"),
     Field(
         "reference_algorithm",
-        "NCCL's most frequent algorithm for this size (`ring, ll128, 16 channels`); "
-        "empty: not known",
+        "NCCL's most frequent algorithm for this size",
     ),
     Field("algorithm", ""),
-    Field("is_confirmed", "see [Comparisons](METHODS.md#comparisons)"),
+    Field("is_confirmed", "[Comparisons](METHODS.md#comparisons)"),
     Field(
         "part_of_change",
         "`change_ns` over that of all rows (null without a verdict of `less` or `more`)",
@@ -337,7 +333,7 @@ SIZE = (
     *(Field(key, "") for key in ("metric", "count", "per")),
     Field(
         "sides",
-        "the sides, and the median of each; in `--csv` a column `SIDE_ns` for each",
+        "the sides, and their medians; in `--csv` a column `SIDE_ns` for each",
     ),
     Field("values_ns", ""),
     Field(

@@ -68,29 +68,29 @@ FIELDS = {
             "up to",
             units.size,
         ),
-        text("measure", "see [Words](#words)", "measure"),
-        Field("jobs", "numbers of jobs, users, ranks and hosts; of jobs that were killed", "jobs"),
+        text("measure", "[Words](#words)", "measure"),
+        Field("jobs", "their numbers", "jobs"),
         Field("users", "", "users"),
         Field("ranks", "", "ranks"),
         Field("hosts", "", "hosts"),
         Field("killed_jobs", "", "killed"),
         Field(
             "last_jobs",
-            "jobs in which the host [came last](FLEET.md#questions); in how many any host"
-            " in its place would have",
+            "jobs in which the host [came last](FLEET.md#questions); in how many any in its "
+            "place would have",
             "came last",
         ),
         Field("expected_jobs", "", "expected", units.mean_count),
         Field(
             "behind_share",
-            "by how much less time its ranks spend in these calls than others, of the wall time",
+            "how much less time its ranks spend in these calls than others, of the wall time",
             "behind",
             units.share,
         ),
         Field(
             "p",
-            "the [probability of chance](FLEET.md#questions), adjusted for all hosts or "
-            "calls (Benjamini and Hochberg)",
+            "[probability of chance](FLEET.md#questions), adjusted for all hosts or calls "
+            "(Benjamini and Hochberg)",
             "p",
             lambda value: f"{value:.1g}",
         ),
@@ -98,7 +98,7 @@ FIELDS = {
         Field("days", "days with such jobs", "days"),
         Field(
             "before_ns",
-            "medians of the days' medians, before the day and from it on; after / before - 1",
+            "medians of the days' medians, before the day and from it on; their ratio - 1",
             "before",
         ),
         Field("after_ns", "", "after"),
@@ -114,8 +114,7 @@ FIELDS = {
         Field("mpi_share", "", "in MPI", units.share),
         _hours(
             "uneven_hours",
-            "time of ranks in calls in which all wait for all, or that complete messages,"
-            " beyond the rank with the least",
+            "`uneven_ns` of the [store](FLEET.md#the-store)",
             "uneven hours",
         ),
         _hours("small_hours", "time in collectives of 4 KiB or less", "small hours"),

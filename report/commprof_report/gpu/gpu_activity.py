@@ -62,7 +62,7 @@ UNSEEN = ("none", "dormant", "refused")  # states of a rank whose GPUs were not 
 
 
 WINDOW = (
-    number("rank", "as in table `gpu_tracing`", "rank"),
+    number("rank", "as in `gpu_tracing`", "rank"),
     Field("begin_ns", "", "begins"),
     Field("end_ns", "", "time", of_row=lambda row: units.duration(row.end_ns - row.begin_ns)),
     text("ended", "", "ended"),
@@ -80,11 +80,11 @@ OF_TIME = (
     ),
     Field(
         "communication_sms",
-        "communication_sm_ns / communication_ns (table `gpu_device`): how many SMs a "
-        "communication kernel occupies at most, on average",
+        "communication_sm_ns / communication_ns (table `gpu_device`): most SMs of a "
+        "communication kernel, on average",
     ),
-    Field("communication_most_sms", "as in table `gpu_device`; `device` is CUDA's ordinal"),
-    Field("traced_ns", "see [Words](#words)"),
+    Field("communication_most_sms", "as in `gpu_device`; `device` is CUDA's ordinal"),
+    Field("traced_ns", "[Words](#words)"),
     Field("computing_ns", ""),
     Field("communicating_ns", ""),
     Field("copying_ns", ""),
@@ -98,7 +98,7 @@ OF_TIME = (
     Field("exposed_mpi_ns", ""),
     Field(
         "computing_share",
-        "the times over traced_ns, which overlap; null: nothing was traced",
+        "the times over traced_ns, which overlap",
     ),
     Field("communicating_share", ""),
     Field("copying_share", ""),
@@ -112,11 +112,11 @@ DEVICE = (
     Field("rank", "the rank; of a shared device the lowest selected one, see below"),
     Field(
         "ranks",
-        "all ranks that used the device, selected or not, such as `0-1`; their number",
+        "all ranks that used the device, selected or not; their number",
     ),
     Field("sharing_ranks", ""),
     Field("merged_ranks", "ranks whose activities are in this row"),
-    Field("host", "as in table `gpu_device`; `device` is CUDA's ordinal"),
+    Field("host", "as in `gpu_device`; `device` is CUDA's ordinal"),
     Field("device", ""),
     Field(
         "name",
@@ -142,7 +142,7 @@ ALGORITHM = (
     Field("bytes_high", ""),
     Field(
         "algorithm",
-        "as in table `nccl_algorithm`",
+        "as in `nccl_algorithm`",
         "carried out by",
         is_number=False,
         of_row=lambda row: nccl_algorithm_text(row.algorithm, row.protocol, row.channels),
@@ -156,14 +156,14 @@ BY_GRAPHS = total("count", lambda activities: activities.is_graph == 1)
 KERNEL = (
     text(
         "kernel",
-        "short name: without return type, parameters and anonymous namespaces, nested "
-        "template arguments as `<...>`; `(other kernels)`: a table was full",
+        "without return type and parameters, nested template arguments as `<...>`; `(other "
+        "kernels)`: a table was full",
         "kernel",
         64,
     )._replace(of="name"),
     Field(
         "is_communication",
-        "1: moves data between ranks (kernels of NCCL and similar libraries)",
+        "1: moves data between ranks",
         "class",
         lambda value: "communication" if value else "computing",
         False,
@@ -181,8 +181,7 @@ KERNEL = (
     ),
     Field(
         "total_ns",
-        "its durations, over all streams and ranks; each of several concurrent kernels counts in "
-        "full",
+        "its durations; concurrent kernels count in full",
         "time",
     ),
     Field("mean_ns", "", "mean"),
@@ -198,7 +197,7 @@ KERNEL = (
     ),
     Field(
         "demangled",
-        "full name, if the program `c++filt` is found; the name as traced",
+        "full name, by `c++filt`; as traced",
         of="name",
     ),
     Field("name", ""),
@@ -206,7 +205,7 @@ KERNEL = (
 COPY = (
     Field(
         "kind",
-        "as in table `gpu_activity`",
+        "as in `gpu_activity`",
         "copy",
         is_number=False,
         of_row=lambda row: f"copy {row.copy}" if row.kind == "copy" else row.kind,
@@ -231,7 +230,7 @@ COPY = (
     Field("ranks", "as for kernels"),
     Field("count", "", "count"),
     Field("graph_count", "", of=BY_GRAPHS),
-    Field("volume_bytes", "as in table `gpu_activity`", "volume"),
+    Field("volume_bytes", "as in `gpu_activity`", "volume"),
     Field("total_ns", "their durations", "time"),
     Field("mean_ns", ""),
     Field("min_ns", ""),
@@ -240,7 +239,7 @@ COPY = (
     Field("max_ns", ""),
     Field(
         "bytes_per_s",
-        "volume_bytes / total_ns; printed in GB/s = 1e9 bytes/s",
+        "volume_bytes / total_ns",
         "GB/s",
         lambda value: units.NO_VALUE if value is None else units.three_digits(value / 1e9),
         of=lambda groups: ratio(groups.sum("volume_bytes") * 1e9, groups.sum("total_ns")),
@@ -259,7 +258,7 @@ def communicates(activities: Activities) -> Flags:
 STREAM = (
     number(
         "rank",
-        "as in table `gpu_stream`; `device`: CUDA's ordinal; null: not known",
+        "as in `gpu_stream`; `device`: CUDA's ordinal",
         "rank",
     )._replace(of="world_rank"),
     number("device", "", "GPU"),
@@ -356,7 +355,7 @@ RUN = (
     Field("devices", ""),
     Field(
         "shared_devices",
-        "devices that several ranks use; those whose times could not be merged and are left out",
+        "devices that several ranks use; those left out, as times could not be merged",
     ),
     Field("unmerged_devices", ""),
     Field("names", "names of the devices"),
@@ -380,8 +379,8 @@ RUN = (
     Field("unmatched_operations", ""),
     Field(
         "unseen_graph_launches",
-        "launches of CUDA graphs in windows, minus the records that they left, at least: "
-        "their kernels may count as idle or exposed time",
+        "launches of CUDA graphs in windows without records, at least: their kernels may count "
+        "as idle or exposed time",
     ),
     Field("clock_error_ns", "the maximum over all windows; null: not known for one of them"),
     Field(
@@ -706,14 +705,14 @@ READ = (
     Field("limit_readings", "readings in which it is known whether the clock was lowered"),
     Field(
         "throttled_share",
-        "shares of these with the clock lowered: for any reason, the power limit, heat, "
-        "by the hardware otherwise",
+        "shares of these with the clock lowered: for any reason, power, heat, by the hardware "
+        "otherwise",
         "throttled",
     ),
     Field("power_share", "", "power"),
     Field("heat_share", "", "heat"),
     Field("hardware_share", "", "hardware"),
-    Field("memory_most_bytes", "the most of its memory that was in use in a reading", "memory"),
+    Field("memory_most_bytes", "the most memory in use in a reading", "memory"),
     Field(
         "nvlink_sent_bytes_per_s",
         "sum of the differences between readings over their time, without decreases; with"

@@ -383,25 +383,24 @@ SUMS = (  # of its waits
     Field("sampled_ns", "the time of these collectives and calls"),
     Field(
         "coverage",
-        "wait and transfer over total_ns without calls that create communicators before a"
-        " rank's first other call: the part of that time that was split",
+        "(wait + transfer) / total_ns, without calls that create communicators before a rank's "
+        "first other call: the part that was split",
     ),
     Field(
         "sampled_share",
-        "sampled_ns over wait and transfer. The verdict is based on coverage x "
-        "sampled_share of the time",
+        "sampled_ns / (wait + transfer). The verdict is based on coverage x sampled_share of the "
+        "time",
     ),
     Field("wait_ns", "of what was split, scaled"),
     Field("transfer_ns", ""),
     Field("wait_share", ""),
-    Field("share_of_wall", "wait and transfer over the ranks' counted time"),
+    Field("share_of_wall", "(wait + transfer) / the ranks' counted time"),
     Field("estimate_share", "part of both that was split by durations"),
     Field("background_share", "part of the time inside MPI on threads other than the main one"),
     Field("counted_ns", "counted time, all ranks"),
     Field(
         "transfer_calls",
-        "the fewest analysed collectives and calls for messages that have half of transfer_ns "
-        "together",
+        "the fewest analysed calls that have half of transfer_ns together",
     ),
 )
 LATE = (
@@ -414,8 +413,8 @@ LATE = (
     Field("unknown_cause_ns", "the part of wait_ns whose cause is not known"),
     Field(
         "together_share",
-        "share of the time in which all calls of main threads are sampled: only there "
-        "causes are sought",
+        "share of the time in which all calls of main threads are sampled; causes are sought "
+        "only there",
     ),
     Field(
         "unsure",
@@ -423,34 +422,34 @@ LATE = (
     ),
     Field(
         "uncompleted",
-        "nonblocking operations not split on a rank: the call that completed them is not sampled",
+        "nonblocking operations not split: the call that completed them is not sampled",
     ),
     Field(
         "unmatched",
-        "messages whose other side is not known, each side counted; receives among them without a "
-        "`number` (table [sample](#sample-single-calls))",
+        "messages whose other side is not known, each side counted; receives among them without "
+        "a [number](#sample-single-calls)",
     ),
     Field("unnumbered", ""),
     Field(
         "clocks",
-        "different clocks; groups of them that no collective connects with the first",
+        "clocks; groups of them that no collective connects with the first",
     ),
     Field("unconnected_clocks", ""),
     Field(
         "error_ns",
         "bound of the error of two ranks' arrivals",
     ),
-    Field("verdict", "see [Verdicts](METHODS.md#verdicts)"),
+    Field("verdict", "[Verdicts](METHODS.md#verdicts)"),
     Field(
         "late_ranks",
-        "the ranks named, their hosts; null: nobody. Their programs; null, too, if all run one",
+        "the ranks named, their hosts, their programs (null if all run one); null: nobody",
     ),
     Field("late_hosts", ""),
     Field("late_programs", ""),
     Field(
         "late_share",
-        "what they cause, over all waiting; at marks their distances where they are last,"
-        " over those of all last ranks",
+        "what they cause, over all waiting; at marks their distances where they are last, over "
+        "all such distances",
     ),
     Field(
         "late_progress_share",
@@ -459,8 +458,8 @@ LATE = (
     Field(
         "late_gain_ns",
         "how much shorter the run would be had they taken no longer than the others "
-        "([re-timing](METHODS.md#re-timing)); null: nothing was played. At marks: sum "
-        "over the judged steps of the last of them less the last of the others",
+        "([re-timing](METHODS.md#re-timing)). At marks: sum over the judged steps of the last of "
+        "them less the last of the others",
     ),
     Field(
         "late_gain_share",
@@ -473,25 +472,24 @@ LATE = (
     ),
     Field(
         "late_mark",
-        "with verdict `marks`: `negotiation` (hand-overs were compared), the path of the wait "
-        "region, or `commprof_step`",
+        "with verdict `marks`: `negotiation` (hand-overs), the path of the wait region, or "
+        "`commprof_step`",
     ),
     Field(
         "late_mark_steps",
-        "judged steps (visits); in how many of them the named ranks are last (null: nobody is "
-        "named)",
+        "judged steps (visits); in how many the named ranks are last",
     ),
     Field("late_mark_times", ""),
     Field("late_mark_lead_ns", "median of their distance in these"),
     Field("blocks", "blocks of the test"),
     Field(
         "unjudged",
-        "NCCL's collectives in the samples that have no times of the device on some rank",
+        "sampled collectives of NCCL without times of the device on some rank",
     ),
     Field(
         "finalize_wait_ns",
-        "how long all ranks waited in `MPI_Finalize` for the last one (in no other "
-        "figure; 0: not known), and which one",
+        "how long all ranks waited in `MPI_Finalize` for the last one (in no other figure; 0: "
+        "not known); that rank",
     ),
     Field("finalize_last_rank", ""),
     Field("slow_link_sender", "the slowest [link](METHODS.md#slow-links) that costs notably"),
@@ -500,20 +498,19 @@ LATE = (
     Field("slow_link_excess_ns", ""),
     Field(
         "slow_size_call",
-        "the [slow size](METHODS.md#slow-links): its call, bytes, how many times as long,"
-        " and the excess in all calls of a rank",
+        "the [slow size](METHODS.md#slow-links): call, bytes, how many times as long, excess in "
+        "all calls of a rank",
     ),
     Field("slow_size_bytes", ""),
     Field("slow_size_times", ""),
     Field("slow_size_excess_ns", ""),
     Field(
         "late_reason",
-        "[why they are late](METHODS.md#why-a-rank-is-late): `asleep`, `threads`, `disk`, "
-        "`files`, `computes`, `core`, `ready`; null: not known",
+        "[why they are late](METHODS.md#why-a-rank-is-late)",
     ),
     Field(
         "late_reason_ns",
-        "time of this kind in the run, mean over these ranks and over the others",
+        "time of this kind, mean over these ranks, over the others",
     ),
     Field("late_reason_others_ns", ""),
     Field("parallel_efficiency", AS_EVERYWHERE),

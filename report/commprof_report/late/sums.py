@@ -56,7 +56,7 @@ RANK = (
     text("host", "", "host", 20),
     Field(
         "collectives",
-        "analysed collectives that it took part in; analysed calls in which a message decided",
+        "analysed collectives with this rank; analysed calls in which a message decided",
     ),
     Field("message_calls", ""),
     Field(
@@ -67,8 +67,8 @@ RANK = (
     Field("cost_ns", "what others waited for it", "others waited"),
     Field(
         "caused_ns",
-        "the waiting of which it is the root cause; the part that it causes directly, arriving "
-        "last itself",
+        "the waiting of which it is the root cause; the part that it causes "
+        "[directly](METHODS.md#root-causes)",
         ROOT_CAUSE,
     ),
     Field("direct_ns", ""),
@@ -91,8 +91,8 @@ CALL = (
     Field("identity", ""),
     Field(
         "ranks",
-        "ranks that made it; exact time in all calls (messages and nonblocking "
-        "collectives: wait and transfer)",
+        "ranks that made it; exact time in all calls (messages, nonblocking collectives: wait + "
+        "transfer)",
     ),
     Field("total_ns", "", "time"),
     Field("collectives", "number of collectives analysed; for messages, of calls", "analysed"),
@@ -149,10 +149,10 @@ SIZE = (
     ),
 )
 STATE = (
-    text("wait_state", "see [wait states](METHODS.md#whom-a-call-waits-for)", "wait state"),
+    text("wait_state", "[wait states](METHODS.md#whom-a-call-waits-for)", "wait state"),
     Field(
         "calls",
-        "number of analysed calls in which a rank waited so, each rank's counted",
+        "analysed calls in which a rank waited so, each rank's counted",
         "calls",
         of=lambda groups: groups.groups.counts,
     ),

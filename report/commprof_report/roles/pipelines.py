@@ -40,9 +40,9 @@ STAGE = (
     Field("stage", "number of the stage in it, from 0; number of its stages"),
     Field("stages", ""),
     Field("rank", "the rank that is this stage"),
-    Field("previous_rank", "its neighbours; null: none"),
+    Field("previous_rank", "its neighbours"),
     Field("next_rank", ""),
-    Field("replica_communicator", "label of its replica group; null: none"),
+    Field("replica_communicator", "label of its replica group"),
     Field(
         "wait_ns",
         "waiting ([late](#late)); null: `coverage` is below half, its file was not read, "
@@ -51,8 +51,7 @@ STAGE = (
     Field("bubble_share", "wait_ns / counted_ns"),
     Field(
         "outside_share",
-        "time outside MPI (set-up counts as inside) on the thread that spends most time inside, "
-        "over counted_ns",
+        "time outside MPI (and set-up) of the thread that spends most inside, over counted_ns",
     ),
     Field(
         "coverage",

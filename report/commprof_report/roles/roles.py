@@ -268,8 +268,7 @@ COMMUNICATOR = (
     text("identity", "", "identity"),
     Field(
         "size",
-        "as in table `communicator`, from the lowest rank that has a name for it, else the lowest"
-        " rank",
+        "as in `communicator`, on the lowest rank (if possible with a name)",
         "size",
     ),
     Field("remote_size", ""),
@@ -279,15 +278,13 @@ COMMUNICATOR = (
     Field("ranks", "ranks whose files mention it"),
     Field(
         "name",
-        "as in table `communicator`, from the lowest rank that has a name for it, else "
-        "the lowest rank",
+        "as in `communicator`, on the lowest rank (if possible with a name)",
     ),
     Field("constructor", "", "made by", lambda call: call.replace("MPI_", ""), False),
     text("parent", "label of the communicator that it was created from", "from", 20),
     Field(
         "ordinal",
-        "as in table `communicator`, from the lowest rank that has a name for it, else "
-        "the lowest rank",
+        "as in `communicator`, on the lowest rank (if possible with a name)",
     ),
     Field("is_inter", ""),
     Field("is_freed", ""),
@@ -296,10 +293,10 @@ COMMUNICATOR = (
     Field("total_ns", "", "time"),
     text(
         "top_call",
-        "the call with the most time on it; for NCCL by time on the device",
+        "the call with the most time on it (NCCL: on the device)",
         "most time in",
     ),
-    text("role", "its purpose, in words; null: the row stands for several", "role"),
+    text("role", "its purpose; null: the row stands for several", "role"),
     Field(
         "library",
         AS_EVERYWHERE,

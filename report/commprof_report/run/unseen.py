@@ -32,13 +32,13 @@ SEEN = (
     Field("ranks", "the ranks that have it, as text; empty: all that were selected, or the run"),
     Field(
         "amount",
-        "how much, summed over ranks, and of what (`call`, `process`, `ns`, ...); null: not known",
+        "how much, summed over ranks, of `call`, `process`, `ns`, ...",
     ),
     Field("unit", ""),
-    Field("share", "of a time: `amount` over the wall time of these ranks; else null"),
-    Field("what", "the reason in words; what it concerns: a setting, a path"),
+    Field("share", "of a time: `amount` over the wall time of these ranks"),
+    Field("what", "the reason in words; the setting or path concerned"),
     Field("detail", ""),
-    Field("way_out", "what shows it in the next run; empty: nothing"),
+    Field("way_out", "how to record it; empty: not possible"),
 )
 SeenRow = row_type("SeenRow", SEEN)
 

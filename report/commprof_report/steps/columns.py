@@ -10,60 +10,56 @@ from ..base.units import NO_VALUE, duration
 STEPS = (
     Field(
         "steps",
-        "known steps; estimate of all, from the collectives that were not sampled (null: "
-        "all are known)",
+        "known steps; estimate of all, from collectives not sampled (null: all are known)",
     ),
     Field("total_steps", ""),
     Field(
         "delimited_by",
-        "`marks`, `region`, `negotiation` ([negotiated "
-        "steps](#negotiated_step-steps-of-a-negotiation), from `after_ns` to `done_ns`), `calls`; "
-        "empty: there are none",
+        "`marks`, `region`, `negotiation` ([`after_ns` to "
+        "`done_ns`](#negotiated_step-steps-of-a-negotiation)), `calls`",
     ),
     Field(
         "evidence",
-        "the [evidence](METHODS.md#steps), `; ` between kinds: `marks`, `region` and "
-        "its name, `bytes of the parameters`, `the only loop`, `a turn before the others, and a "
-        "barrier`, `command line`; `--loop`: the user chose",
+        "the kinds of [evidence](METHODS.md#steps), `; ` between; `marks`; `--loop`: the user "
+        "chose",
     ),
-    Field("why", "why there are none; or which ranks are left out or have none, and why"),
+    Field("why", "why there are none, or none on some ranks"),
     Field(
         "communicator",
-        "the communicator whose collectives end steps (null: messages); a step in words: "
-        "`5 bulk MPI_Allreduce, 102 MB`, or `31 tensors`",
+        "the communicator whose collectives end steps (null: messages); a step in words: `5 bulk "
+        "MPI_Allreduce, 102 MB`",
     ),
     Field("period", ""),
     Field(
         "calls_per_step",
-        "of the calls that count, on average; null unless found by calls; bytes also null if each "
-        "rank has its own sizes",
+        "mean of the calls that count; null unless found by calls; bytes also null if ranks have "
+        "different sizes",
     ),
     Field("bytes_per_step", ""),
     Field(
         "certainty",
-        "`known`: the program marks steps, ranks agree on them, the user chose, or two kinds of "
-        "evidence agree; `probably`: one kind; `none`",
+        "`known`: marks, a negotiation, `--loop`, or two kinds of evidence; `probably`: one "
+        "kind; `none`",
     ),
     Field(
         "loops",
-        "the nest in words: `300 x (5 Allreduce of 4 MiB); every 10: Allreduce of 8 B`; "
-        "without steps all levels with their numbers for `--loop` and median times",
+        "the nest in words: `300 x (5 Allreduce of 4 MiB); every 10: Allreduce of 8 B`; without "
+        "steps all levels with numbers for `--loop` and median times",
     ),
     Field(
         "apart",
-        "ranks apart: their number of steps, the calls of one, their median; empty: there are none",
+        "ranks apart: their number of steps, the calls of one, their median",
     ),
-    Field("warm_up_steps", "warm-up steps; complete steps after them"),
+    Field("warm_up_steps", "numbers of [steps](METHODS.md#steps); complete ones after the warm-up"),
     Field("complete_steps", ""),
     Field(
         "time_share",
-        "time in the steps after the warm-up over the counted time of these ranks, "
-        "without set-up; null: not all steps are known",
+        "time in the steps after the warm-up over the ranks' counted time without set-up; null: "
+        "not all steps are known",
     ),
     Field(
         "p5_ns",
-        "of the steps after the warm-up, each a mean over its ranks; the first value at "
-        "which N % are reached",
+        "of steps after the warm-up, means over ranks; the first value at which N % are reached",
     ),
     Field("p50_ns", ""),
     Field("p95_ns", ""),
@@ -71,7 +67,7 @@ STEPS = (
     Field("steps_per_s", "1e9 / step_ns"),
     Field(
         "wait_ns",
-        "parts of communication_ns, as in [late](#late); what could not be split",
+        "parts of communication_ns, as in [late](#late); the rest",
     ),
     Field("transfer_ns", ""),
     Field("unsplit_ns", ""),
@@ -88,14 +84,13 @@ STEPS = (
     Field("background_share", ""),
     Field(
         "messages",
-        "bulk collectives that begin in a step; the sum of their sizes; time in them on "
-        "all threads; data_ns / step_ns",
+        "bulk collectives that begin in a step; their bytes; time in them; data_ns / step_ns",
     ),
     Field("message_bytes", ""),
     Field("data_ns", ""),
     Field("data_share", ""),
-    Field("is_driven", "1: the driving threads communicate, on at least half of the ranks"),
-    Field("wait_region", "the path of the wait region, or `negotiation`; empty: there is none"),
+    Field("is_driven", "1: driving threads communicate, on half of the ranks or more"),
+    Field("wait_region", "the path of the wait region, or `negotiation`"),
     Field(
         "wait_region_ns",
         "time of a step in it (of `negotiation` [at least](METHODS.md#steps)); over "
@@ -108,7 +103,7 @@ STEPS = (
     ),
     Field(
         "negotiation",
-        "the most frequent call in which threads negotiate; empty: none do, or `is_driven`",
+        "the most frequent call in which threads negotiate; empty: none, or `is_driven`",
     ),
     Field(
         "cycle_ns",
@@ -116,28 +111,27 @@ STEPS = (
     ),
     Field(
         "rounds_per_step",
-        "`rounds` / `steps`, `rounds_idle` / `rounds`, over the ranks; null: no rounds are "
-        "recorded",
+        "`rounds` / `steps`, `rounds_idle` / `rounds`, over the ranks",
     ),
     Field("idle_rounds_share", ""),
     Field(
         "background_bulk_bytes",
-        "on the thread that negotiates, mean over ranks: volume and time of bulk "
-        "collectives, time of control; between none and all of it is exposed",
+        "on the thread that negotiates, mean over ranks: volume and time of bulk collectives, "
+        "time of control; some of it is exposed",
     ),
     Field("background_bulk_ns", ""),
     Field("background_control_ns", ""),
     Field(
         "thread",
-        "name of the thread that communicates most (of the driving thread, if `is_driven`)",
+        "the thread that communicates most (the driving one, if `is_driven`)",
     ),
     Field("thread_is_main", ""),
     Field("poll_share", "time in polls / time in MPI; all threads, and main threads"),
     Field("main_poll_share", ""),
     Field(
         "slowest_ranks",
-        "the ranks that [late](#late) names; in how many steps; mean of their lead in "
-        "these (by arrival: their median distance)",
+        "the ranks that [late](#late) names; in how many steps; mean lead (by arrival: median "
+        "distance)",
     ),
     Field("slowest_steps", ""),
     Field("slowest_lead_ns", ""),
@@ -148,20 +142,20 @@ STEPS = (
     ),
     Field(
         "trend",
-        "`slower` or `faster` if trend_p is below 1 % and first and last tenth differ by "
-        "2 % of the median step; `none`; `unknown`: fewer than 20 steps",
+        "`slower` or `faster`: trend_p is below 1 %, and first and last tenth differ by 2 % of "
+        "the median step; `none`; `unknown`: fewer than 20 steps",
     ),
     Field("trend_p", "[Kendall's test](METHODS.md#steps)"),
     Field(
         "first_tenth_ns",
-        "median of the first and of the last tenth of the steps after the warm-up",
+        "medians of the first and last tenth of the steps after the warm-up",
     ),
     Field("last_tenth_ns", ""),
     Field("outliers", "number of outliers; the duration above which a step is one"),
     Field("outlier_limit_ns", ""),
     Field(
         "nccl_host_ns",
-        "time of NCCL's calls on the host, all threads; null: none in any step",
+        "time of NCCL's calls on the host; null: none in any step",
     ),
     Field(
         "nccl_device_ns",
@@ -170,12 +164,11 @@ STEPS = (
     Field("nccl_device_share", ""),
     Field(
         "gpu_steps",
-        "steps after the warm-up during which the activity of some GPU is completely known, see "
-        "[gpu](#gpu)",
+        "steps after the warm-up in which a GPU's activity is completely known ([gpu](#gpu))",
     ),
     Field(
         "gpu_step_ns",
-        "medians over these: their time, exposed communication on the GPU, its share",
+        "medians over these: time, exposed communication, its share",
     ),
     Field("gpu_exposed_ns", ""),
     Field("gpu_exposed_share", ""),
@@ -197,8 +190,8 @@ def remark(row: Row) -> str:
 STEP = (  # times are means over the ranks
     Field(
         "step",
-        "its number (the program's own, or among those known); its earliest begin on a "
-        "rank, since the run's start",
+        "its number (the program's own, or among those known); its earliest begin, since the "
+        "run's start",
         "step",
     ),
     Field("begin_ns", "", "begins"),
@@ -215,14 +208,13 @@ STEP = (  # times are means over the ranks
         lambda value: NO_VALUE if value is None else f"rank {value}",
     ),
     Field("lead_ns", ""),
-    Field("is_complete", "see [Steps](METHODS.md#steps)"),
+    Field("is_complete", "[Steps](METHODS.md#steps)"),
     Field("is_warm_up", ""),
     Field("is_outlier", ""),
     Field(
         "why",
-        "for an outlier: calls that fewer than a tenth of the steps have; what explains "
-        "half of the excess or more (time outside MPI, or a call), or that nothing does. "
-        "A rank is named if its `lead_ns` is half of the excess",
+        "for an outlier: calls that fewer than a tenth of the steps have; what explains half of "
+        "the excess or more; a rank whose `lead_ns` is half of it",
     ),
     Field("nccl_host_ns", "as above, of this step"),
     Field("nccl_device_ns", "", "NCCL on device"),

@@ -43,11 +43,11 @@ STEP = (  # times are means over the devices on which the step is fully sampled
     Field("step", "number of the step, as in [steps](#steps)", "step"),
     Field(
         "devices",
-        "devices on which the whole step is known: in one tracing window, with every "
-        "activity of each stream sampled. A shared device counts once",
+        "devices on which the whole step is known: in one tracing window, with all activities "
+        "sampled. A shared one counts once",
         "GPUs",
     ),
-    Field("step_ns", "means over these devices of the same overlap sums as above", "time"),
+    Field("step_ns", "means over these devices", "time"),
     Field("computing_ns", "", "computing"),
     Field("communicating_ns", "", "communicating"),
     Field("copying_ns", "", "copying"),
@@ -58,7 +58,7 @@ STEP = (  # times are means over the devices on which the step is fully sampled
     Field("exposed_mpi_ns", "the same; null: not all MPI calls of the step are sampled"),
     Field("starved_ns", "", "idle in MPI"),
     Field("exposed_share", "exposed_ns / step_ns", "of step"),
-    Field("is_warm_up", "see [steps](#steps)"),
+    Field("is_warm_up", "[steps](#steps)"),
 )
 GpuStepRow = row_type("GpuStepRow", STEP)
 

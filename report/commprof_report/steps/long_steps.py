@@ -193,8 +193,7 @@ PATH = (
     Field("rank", "", "rank"),
     Field(
         "state",
-        "`outside` (MPI; `call` is empty), `transfer`, `files`, `not split`, `waiting` (for whom "
-        "is not known)",
+        "`outside` (MPI), `transfer`, `files`, `not split`, `waiting` (for whom is not known)",
         "doing",
         is_number=False,
         of_row=lambda row: doing_text(row.state, row.call),

@@ -400,8 +400,8 @@ CALL = (
     Field("family", ""),
     Field(
         "count",
-        "calls, sum of message sizes and time in a step: means over complete steps after "
-        "the warm-up and these ranks",
+        "calls, sum of sizes and time in a step: means over complete steps after the warm-up and "
+        "these ranks",
         "calls",
         three_digits,
     ),
