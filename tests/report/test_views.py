@@ -20,7 +20,7 @@ from commprof_report.base import ReportError
 from commprof_report.exporters import parquet
 from commprof_report.run.alignment import align
 from commprof_report.run.run import run_open
-from commprof_report.run.database import VIEWS
+from commprof_report.run import VIEWS
 from planted_job import HostClock, Job, Program
 from test_root_causes import MS, grid
 
@@ -121,7 +121,7 @@ def test_an_anonymous_database_has_anonymous_views(report, run_folder, tmp_path)
 def test_a_view_that_somebody_has_changed_is_not_overwritten(report, run_folder, tmp_path):
     path = tmp_path / "all.db"
     assert report("merge", run_folder, path).status == report("merge", run_folder, path).status == 0
-    planted.execute(path, "DROP VIEW sizes; CREATE VIEW sizes AS SELECT 1 AS mine")
+    planted.execute(path, "DROP VIEW calls; CREATE VIEW calls AS SELECT 1 AS mine")
     assert "not overwritten" in report("merge", run_folder, path).err
     assert report("sizes", path, "--json").out == report("sizes", run_folder, "--json").out
 

@@ -189,7 +189,7 @@ def write_sqlite(arguments: argparse.Namespace) -> None:
     if not runs and not arguments.output:
         raise UsageError("export", "a database is a file: --output, or the last of the names")
     arguments.run = runs
-    run = common.open_noted(arguments, with_samples=True, most_samples=None)
+    run = common.open_selected(arguments, with_samples=True, most_samples=None)
     output_check(output)
     if arguments.anonymous:
         anonymous.anonymise(run)
@@ -260,7 +260,7 @@ FORMATS = {
 
 def opened(arguments: argparse.Namespace, wanted: Collection[str]) -> Run:
     """The run, with views if some are wanted."""
-    run = common.open_noted(arguments, with_samples=True, most_samples=None)
+    run = common.open_selected(arguments, with_samples=True, most_samples=None)
     if {*wanted} & {*VIEWS}:
         views_create(run.connection, align(run.connection).lines())
     return run

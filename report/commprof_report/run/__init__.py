@@ -2,10 +2,11 @@
 filters, and aligns clocks. Other rooms take from here what most of them need."""
 
 from .alignment import Alignment, MOST_NS, align
-from .database import VIEWS, database_is_plain, database_write, views_create
+from .database import database_is_plain, database_write
 from .rank_files import file_scan, files_mode
 from .run import Profiled, Run, fact_rows, programs_text, run_open
 from .selection import (
+    VIEWS,
     Cells,
     Selection,
     cells_of,
@@ -13,6 +14,7 @@ from .selection import (
     histogram_of,
     traffic_classify,
     view_rows,
+    views_create,
 )
 from .unseen import SeenRow, reason_text, seen_rows, seen_text, unseen_calls_text
 from .unseen import unsampled_facts, unsampled_text

@@ -30,7 +30,6 @@ from .. import APPLICATION_ID
 from ..base import ReportError, Row, query, version_check
 from ..base.files import library_text, regular_open
 from .sampled import SAMPLED, Sampled, Thinning
-from .unseen import view_text
 
 SQL = query.beside(__file__)
 
@@ -215,7 +214,7 @@ def _schema_check(version: int, made: Made) -> tuple[str, bool]:
             )
             return f"is damaged: commprof's {kind} '{name}' {what}", False
     # no indexes: SQLite would use them, and what they say may differ from their tables
-    added_by_merge = _entries(_made(_after(SQL.text("views") + view_text())))
+    added_by_merge = _entries(_made(_after(SQL.text("views"))))
     return "", {*theirs} <= {*ours, *added_by_merge}
 
 
@@ -496,19 +495,6 @@ def sums_secure(connection: sqlite3.Connection) -> None:
         # typeshed knows aggregates of one integer alone
         connection.create_aggregate("sum", 1, LargeSum)  # type: ignore[arg-type]
         connection.execute("PRAGMA trusted_schema = ON")
-
-
-VIEWS = ("named_cell", "sizes", "percentiles", "calls", "collectives", "seen")
-
-
-def views_create(connection: sqlite3.Connection, clock_lines: Iterable[tuple]) -> None:
-    SQL.run(connection, "views")
-    connection.execute(view_text())
-    connection.execute(
-        "INSERT INTO communicator_label SELECT identity, label, size, members FROM "
-        "temp.run_communicator"
-    )
-    connection.executemany("INSERT INTO clock_line VALUES (?, ?, ?, ?, ?)", clock_lines)
 
 
 # By version and table: the columns that it has added, each with its value in older rows; None: the

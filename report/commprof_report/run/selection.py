@@ -32,8 +32,18 @@ from ..base import (
     units,
     whole,
 )
-from ..base.summarize import BINS, Counters, Histogram, View, summarize
+from ..base.summarize import (
+    BINS,
+    Counters,
+    Histogram,
+    View,
+    durations,
+    measures,
+    own,
+    summarize,
+)
 from .run import Run
+from .unseen import reasons_found
 
 SQL = query.beside(__file__)
 
@@ -416,6 +426,51 @@ def cells_of(connection: Any) -> Cells:
 def view_rows(connection: Any, view: View) -> list[Row]:
     """The view of the selected cells."""
     return summarize(cells_of(connection), view)
+
+
+VIEWS = ("named_cell", "sizes", "percentiles", "calls", "collectives", "seen")
+SIZE = {
+    "call": "call",
+    **own("family", "library"),
+    "communicator": "label",
+    "identity": "identity",
+    "measure": "timed",
+    **own("memory_kind", "bytes", "is_folded"),
+}
+SIZE_KEYS = ("call", "identity", "timed", "memory_kind", "bytes", "is_folded")
+PERCENTILES = {key: SIZE[key] for key in SIZE if key not in ("family", "library")}
+OF_SIZES = {  # tables of a merged database, by message size; their fields
+    "sizes": {
+        **SIZE,
+        **measures("ranks", "count", "volume_bytes"),
+        **durations(),
+        **measures("blocked_ns"),
+    },
+    "percentiles": {**PERCENTILES, **measures("count", "p50_ns", "p95_ns", "p99_ns")},
+}
+
+
+def views_create(connection: Any, clock_lines: Iterable[tuple]) -> None:
+    """Adds to the database of a whole run what people ask of it: views.sql."""
+    SQL.run(connection, "views")
+    connection.execute(
+        "INSERT INTO communicator_label SELECT identity, label, size, members FROM "
+        "temp.run_communicator"
+    )
+    rows = {"clock_line": [*clock_lines], "seen": reasons_found(connection)}
+    for name, fields in OF_SIZES.items():
+        view = View(
+            name,
+            SIZE_KEYS,
+            fields,
+            lambda groups: [*map(groups.place, SIZE_KEYS[:4]), groups.bytes, groups.is_folded],
+            having=lambda groups: groups.sum("count") > 0,
+        )
+        rows[name] = view_rows(connection, view)
+    for table, found in rows.items():
+        if found:
+            places = ", ".join("?" * len(found[0]))
+            connection.executemany(f"INSERT INTO {table} VALUES ({places})", found)
 
 
 CONTROL_BYTES = whole("calls.control-bytes")

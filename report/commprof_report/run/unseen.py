@@ -1,5 +1,4 @@
-"""Gaps of the profile: each reason with its size and the way out (seen.sql has the table
-of reasons); communicators without samples, because the sample log was full, so that reports based
+"""Gaps of the profile: each reason with its size and the way out; communicators without samples, because the sample log was full, so that reports based
 on samples do not include them; and times in which samples of a rank may be missing, for this
 reason, or because the reporter has read only a part of the log.
 """
@@ -9,6 +8,7 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from sqlite3 import Connection
+from typing import NamedTuple
 
 from ..base import Field, Ints, Row, gathered, np, query, row_type, threshold, units
 from .alignment import Alignment
@@ -43,18 +43,132 @@ SEEN = (
 SeenRow = row_type("SeenRow", SEEN)
 
 
-def view_text() -> str:
-    """The view of merged databases. A view has no parameters."""
-    return f"CREATE VIEW seen AS\n{SQL.text('seen')}".replace(":off_share", f"{OFF_SHARE:g}")
+class Reason(NamedTuple):
+    """effect: as in SEEN. unit: of its amount; empty: it has none. source: the fact that gives it,
+    whose value is the amount, else the detail; or the column of table rank that counts it; empty:
+    seen.sql finds it."""
+
+    effect: str
+    unit: str
+    source: str
+    what: str
+    way_out: str = ""
+
+
+LARGER = "commprof-run --memory 256M"
+# fmt: off
+REASONS = {
+    name: Reason(*reason)
+    for name, *reason in (
+        ("unread", "missing", "rank", "", "not read or not profiled",
+         "name all folders that hold them; put commprof-run before each program of the job"),
+        ("unprofiled", "missing", "rank", "", "not profiled", "run without COMMPROF_RANKS"),
+        ("copied", "missing", "", "", "what followed the last copy of a ledger on another node",
+         "read it there"),
+        ("damaged", "missing", "", "unseen.damaged", "parts of a damaged ledger"),
+        ("spawned", "missing", "process", "", "spawned without a profile beside this one",
+         "spawn `commprof-run --output RUN PROGRAM`, or pass LD_PRELOAD and COMMPROF_OUTPUT on, by "
+         "mpirun -x or mpiexec -genvlist"),
+        ("bypass", "missing", "", "unseen.bypass",
+         "calls that reach MPI past the profiler, from", "open it without RTLD_DEEPBIND"),
+        ("lookups", "missing", "look-up", "unseen.dlsym",
+         "of MPI functions not answered, as COMMPROF_DLSYM=off", "commprof-run --dlsym"),
+        ("library", "missing", "", "unseen.library", "calls to a second MPI library"),
+        ("gloo", "missing", "", "unseen.gloo", "communication over gloo, by",
+         "the backends MPI or NCCL"),
+        ("tool", "foreign", "", "unseen.tool",
+         "calls that a tool before the profiler makes itself count as the job's",
+         "commprof-run puts the profiler first"),
+        ("off", "missing", "ns", "", "not recorded", "leave recording on"),
+        ("reset", "missing", "ns", "", "set to zero by MPI_Pcontrol(2)", "leave that call out"),
+        ("excluded", "missing", "", "settings.COMMPROF_EXCLUDE",
+         "calls that COMMPROF_EXCLUDE names", "leave it unset"),
+        ("dropped", "missing", "call", "dropped_calls", "dropped: the ledger was full", LARGER),
+        ("dropped-messages", "missing", "message", "dropped_messages",
+         "missing in the table of peers: the ledger was full", LARGER),
+        ("dropped-completions", "missing", "completion", "dropped_completions",
+         "dropped: the ledger was full", LARGER),
+        ("interrupted", "missing", "call", "interrupted_calls",
+         "of signal handlers that interrupted the profiler's own code"),
+        ("untracked", "missing", "request", "untracked_requests",
+         "not followed to completion: there was no memory"),
+        ("sizes", "missing", "", "",
+         "sizes of messages: the ABI of this MPI library is not known"),
+        ("captured", "missing", "call", "",
+         "captured into CUDA graphs: how often these ran is not counted"),
+        ("nccl-operation", "missing", "", "nccl.unknown_operation",
+         "an NCCL operation that this version does not know", "a newer commprof"),
+        ("nccl-datatype", "missing", "", "nccl.unknown_datatype",
+         "bytes of an NCCL datatype that this version does not know", "a newer commprof"),
+        ("gpu", "missing", "", "", "GPUs not traced"),
+        ("gpu-dropped", "missing", "GPU record", "gpu_dropped_records",
+         "dropped by the tracing interface or never handed over"),
+        ("gpu-graphs", "missing", "graph launch", "gpu.unseen_graph_launches",
+         "of CUDA left no record"),
+        ("gpu-implausible", "missing", "GPU record", "gpu_implausible_records",
+         "with impossible times"),
+        ("gpu-late", "missing", "GPU record", "gpu_late_records",
+         "too late for the sums of time (counted in the tables)"),
+        ("gpu-uncollected", "missing", "ns", "gpu.uncollected_ns",
+         "of GPU records before the end: not collected yet"),
+        ("gpu-intervals", "missing", "MPI call", "gpu_lost_intervals", "missing in times in MPI"),
+        ("gpu-unmatched", "missing", "NCCL operation", "gpu_unmatched_operations",
+         "without a time on the device"),
+        ("gpu-cut-off", "missing", "", "", "GPU records at the end"),
+        ("gpu-together", "merged", "GPU record", "gpu_unattributed_records",
+         "counted together with others: a table was full"),
+        ("connected", "elsewhere", "process", "",
+         "of other jobs, connected to this one: in profiles of their own, if they were profiled"),
+        ("communicators", "merged", "communicator", "folded_communicators", "counted as one",
+         LARGER),
+        ("cells", "merged", "cell", "folded_cells",
+         "merged into cells of several sizes or communicators", LARGER),
+        ("regions", "merged", "", "region_refused",
+         "regions counted in the one around them, from this one on"),
+        ("record", "merged", "ns", "",
+         "of COMMPROF_RECORD not recorded call by call: there was no more room", LARGER),
+    )
+}
+# fmt: on
+SOURCES = {each.source or name: name for name, each in REASONS.items()}
+EFFECTS = ("missing", "merged", "foreign", "elsewhere")
+
+
+def reasons_found(connection: Connection) -> list[tuple]:
+    """Rows of table `seen` of a merged database (views.sql): one a rank and reason, of the run
+    without a rank."""
+    facts = f" {' '.join(each.source for each in REASONS.values())} "
+    found = SQL.run(connection, "seen", off_share=OFF_SHARE, facts=facts).fetchall()
+    ranks = connection.execute("SELECT * FROM rank")
+    names = [column[0] for column in ranks.description]
+    found += (
+        (values[0], name, amount, None, "")
+        for values in ranks
+        for name, amount in zip(names, values)
+        if name in SOURCES
+    )
+    rows = []
+    for rank, source, amount, whole, detail in found:
+        effect, unit, of, what, way_out = REASONS[SOURCES[source]]
+        if not unit:
+            amount = None
+        elif of:
+            detail = ""
+        if not unit or (amount or 0) > 0:
+            name = SOURCES[source]
+            rows.append((rank, name, effect, amount, unit, whole, what, detail, way_out))
+    none = -1  # the run comes before its ranks
+    return sorted(
+        rows, key=lambda row: (EFFECTS.index(row[2]), row[1], none if row[0] is None else row[0])
+    )
 
 
 def seen_rows(connection: Connection) -> list[Row]:
     """The reasons that concern the selected ranks, what is missing first."""
     selected = {rank for (rank,) in connection.execute("SELECT world_rank FROM selected_rank")}
-    seen = SQL.run(connection, "seen", off_share=OFF_SHARE)
     found = gathered(
         ((*rest, unit, what, detail, way_out), (rank, amount, whole))
-        for rank, *rest, amount, unit, whole, what, detail, way_out in seen
+        for rank, *rest, amount, unit, whole, what, detail, way_out in reasons_found(connection)
         if rank is None or rank in selected
     )
     return [_row(key, of_ranks, len(selected)) for key, of_ranks in found.items()]

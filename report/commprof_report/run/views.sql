@@ -36,43 +36,20 @@ LEFT JOIN communicator_label ON communicator_label.identity = communicator.ident
 LEFT JOIN region ON region.world_rank = cell.world_rank AND region.region = cell.region
 LEFT JOIN fact AS host ON host.world_rank = cell.world_rank AND host.key = 'host';
 
--- How long did messages of each size take, over all ranks?
-CREATE VIEW sizes AS
-SELECT call, family, library, communicator, identity, measure, memory_kind, bytes, is_folded, count(DISTINCT world_rank) AS ranks,
-       sum(count) AS count, sum(volume_bytes) AS volume_bytes, sum(total_ns) AS total_ns, sum(total_ns) * 1.0 / sum(count) AS mean_ns,
-       min(min_ns) AS min_ns, max(max_ns) AS max_ns, sum(blocked_ns) AS blocked_ns
-FROM named_cell
-WHERE count > 0
-GROUP BY call, identity, measure, memory_kind, bytes, is_folded;
+-- How long did messages of each size take, over all ranks? Percentiles are null if fewer calls: p95 needs 20, p99 needs 100.
+CREATE TABLE sizes (
+    call TEXT, family TEXT, library TEXT, communicator TEXT, identity TEXT, measure TEXT, memory_kind TEXT, bytes INTEGER, is_folded INTEGER,
+    ranks INTEGER, count INTEGER, volume_bytes INTEGER, total_ns INTEGER, mean_ns REAL, min_ns INTEGER, max_ns INTEGER, blocked_ns INTEGER
+);
+CREATE TABLE percentiles (
+    call TEXT, communicator TEXT, identity TEXT, measure TEXT, memory_kind TEXT, bytes INTEGER, is_folded INTEGER,
+    count INTEGER, p50_ns REAL, p95_ns REAL, p99_ns REAL
+);
 
--- The percentiles of the rows of sizes, as the reports have them. Null if fewer calls: p95 needs 20, p99 needs 100.
-CREATE VIEW percentiles AS
-WITH summed AS (
-    SELECT call, identity, measure, memory_kind, bytes, is_folded, bucket, sum(bucket.count) AS count
-    FROM named_cell
-    JOIN bucket USING (cell)
-    GROUP BY call, identity, measure, memory_kind, bytes, is_folded, bucket
-),
-running AS (
-    SELECT summed.*, 100 * count AS own, 100 * total(count) OVER upto AS upto, total(count) OVER whole AS whole
-    FROM summed
-    WINDOW whole AS (PARTITION BY call, identity, measure, memory_kind, bytes, is_folded),
-           upto AS (PARTITION BY call, identity, measure, memory_kind, bytes, is_folded ORDER BY bucket)
-),
-typical AS (
-    SELECT sizes.*, own, upto, whole, max(low_ns, min_ns) AS low_ns, min(coalesce(high_ns, max_ns), max_ns) AS high_ns
-    FROM sizes
-    JOIN running USING (call, identity, measure, memory_kind, bytes, is_folded)
-    JOIN bucket_bound USING (bucket)
-)
-SELECT call, communicator, identity, measure, memory_kind, bytes, is_folded, typical.count,
-       max(CASE WHEN upto - own < 50 * whole AND upto >= 50 * whole THEN low_ns + (high_ns - low_ns) * (50 * whole - upto + own) / own END) * 1.0 AS p50_ns,
-       max(CASE WHEN upto - own < 95 * whole AND upto >= 95 * whole AND (100 - 95) * whole >= 100
-                THEN low_ns + (high_ns - low_ns) * (95 * whole - upto + own) / own END) * 1.0 AS p95_ns,
-       max(CASE WHEN upto - own < 99 * whole AND upto >= 99 * whole AND (100 - 99) * whole >= 100
-                THEN low_ns + (high_ns - low_ns) * (99 * whole - upto + own) / own END) * 1.0 AS p99_ns
-FROM typical
-GROUP BY call, identity, measure, memory_kind, bytes, is_folded;
+-- What does this profile not show? One row a rank and reason; world_rank is null for the run.
+CREATE TABLE seen (
+    world_rank INTEGER, reason TEXT, effect TEXT, amount INTEGER, unit TEXT, whole INTEGER, what TEXT, detail TEXT, way_out TEXT
+);
 
 -- The sampled calls with names. begin_ns, end_ns and completed_ns are on the run's axis.
 CREATE VIEW calls AS
