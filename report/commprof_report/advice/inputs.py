@@ -12,20 +12,44 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ..base import NONE, Row, gathered, grouped, np, query, threshold, units, whole
-from ..base.summarize import of_groups
+from ..base import NONE, Flags, Row, gathered, grouped, np, threshold, units, whole
+from ..base.summarize import View, measures, of_groups, own, ratio, summarize
 from ..calls.parts import Negotiation
-from ..calls.views import size_rows
+from ..calls.views import is_call, size_rows
 from ..late.late_ranks import Late
 from ..late.sums import Sums
 from ..late.verdict import COVERED
 from ..roles.roles import Kin, family_name, kin
 from ..roles.world import World
-from ..run.run import Run
+from ..run import Cells, Run, cells_of, view_rows
 from ..steps.steps_summary import StepsRow
 from ..summary.run_summary import RunSummary
 
-SQL = query.beside(__file__)
+USES = View(  # which share of the time of a call is on threads other than the main one?
+    "UseRow",
+    ("call", "identity"),
+    {
+        **own("call", "identity", "label"),
+        **measures("ranks"),
+        "beside_main": lambda groups: ratio(
+            groups.sum("total_ns", lambda cells: is_call(cells) & ~cells.is_main),
+            groups.sum("total_ns", is_call),
+        ),
+    },
+    lambda groups: (groups.place("call"), groups.place("identity")),
+)
+CONTROL_SIZES = View(  # with which a framework's thread only negotiates
+    "ControlSizeRow",
+    ("call", "bytes"),
+    own("call", "bytes"),
+    lambda groups: (groups.place("call"), groups.bytes),
+    having=lambda groups: 2 * groups.groups.sum(groups.flags(is_told) * 1) > groups.groups.counts,
+)
+
+
+def is_told(cells: Cells) -> Flags:
+    return cells.is_told & cells.is_in("traffic", "control")
+
 
 BACKGROUND = threshold("advice.background")
 HOROVOD, PYTORCH = "Horovod", "PyTorch"
@@ -40,7 +64,7 @@ class Inputs(NamedTuple):
     late: Late
     steps: StepsRow
     families: list[list[str]]
-    uses: list[query.Row]  # calls on communicators
+    uses: list[Row]  # calls on communicators
     sizes: list[Row]
     completed: list[Row]  # nonblocking operations
     curves: list[Curve]
@@ -125,7 +149,7 @@ def is_mostly_beside_main(shares: Iterable[float]) -> bool:
 
 
 def inputs_of(run: Run, answers: RunSummary, late: Late, steps: StepsRow, world: World) -> Inputs:
-    known, uses = kin(world), list(SQL.rows(run.connection, "uses"))
+    known, uses = kin(world), view_rows(run.connection, USES)
     families = _families(uses, known)
     numbers = {identity: n for n, family in enumerate(families) for identity in family}
     rows = size_rows(run.connection, families={each: str(n) for each, n in numbers.items()})
@@ -147,7 +171,7 @@ def inputs_of(run: Run, answers: RunSummary, late: Late, steps: StepsRow, world:
     return found._replace(curves=_curves(found, numbers))
 
 
-def _families(uses: Sequence[query.Row], known: Mapping[str, Kin]) -> list[list[str]]:
+def _families(uses: Sequence[Row], known: Mapping[str, Kin]) -> list[list[str]]:
     """Calls may name communicators that no file describes; each is its own family."""
     members = gathered(
         (known[identity].family if identity in known else identity, identity)
@@ -159,8 +183,8 @@ def _families(uses: Sequence[query.Row], known: Mapping[str, Kin]) -> list[list[
 def _curves(inputs: Inputs, numbers: Mapping[str, int]) -> list[Curve]:
     """Curves of blocking Allreduces, and NCCL's on the device, without the sizes with which a
     framework negotiates."""
-    negotiates = inputs.negotiation is not None
-    control = set(SQL.run(inputs.run.connection, "control_sizes")) if negotiates else ()
+    cells = cells_of(inputs.run.connection).whole
+    control = {*summarize(cells, CONTROL_SIZES)} if inputs.negotiation else ()
     sizes = gathered(
         ((row.call, row.communicator, row.memory_kind), row)
         for row in inputs.sizes

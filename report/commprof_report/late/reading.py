@@ -31,7 +31,7 @@ from ..base import (
 )
 from ..base.summarize import sums as grouped_by
 from ..calls.views import is_poll
-from ..run import cells_of
+from ..run.selection import cells_of, run_communicators
 from ..run.alignment import Alignment, Error
 from ..run.crowding import Use, cpu_times, use_of
 from ..run.sampled import Calls, FurtherMessages, communicators, sampled, synchronizing
@@ -396,8 +396,8 @@ class Known(NamedTuple):
 
 def known(connection: Connection) -> Known:
     calls = {row.call: row for row in SQL.ask(connection, "call_infos", CallInfo)}
-    communicators = {row.identity: row for row in SQL.rows(connection, "known_communicators")}
-    return Known(calls, communicators, dict(SQL.run(connection, "hosts").fetchall()))
+    hosts = dict(SQL.run(connection, "hosts").fetchall())
+    return Known(calls, run_communicators(connection), hosts)
 
 
 Medians = dict[tuple[int, int], int]  # durations by numbers of communicator and call

@@ -8,17 +8,20 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from sqlite3 import Connection
 from statistics import fmean
 
-from ..base import Field, Row, query, row_type, threshold
+from ..base import Field, Groups, Row, np, row_type, threshold
+from ..base.summarize import sums
+from ..calls.views import is_mpi_call, is_working
 from ..late.late_ranks import Late
 from ..late.verdict import COVERED
+from ..run import cells_of
 from . import roles
 from .world import Chain, Group, World
 
-SQL = query.beside(__file__)
 NOTABLE = threshold("roles.slow-stage")
 
 
-# A rank's times; stage_times.sql.
+# A rank's times: inside MPI on all threads, without set-up; outside MPI, set-up included in MPI, on
+# the thread that spends most time inside. NCCL's messages wait on the device.
 StageTimesRow = namedtuple("StageTimesRow", "rank counted_ns inside_ns outside_ns has_nccl")
 
 
@@ -72,7 +75,18 @@ Pipelines = namedtuple("Pipelines", "rows graph")
 
 
 def stage_times(connection: Connection) -> list[Row]:
-    return SQL.ask(connection, "stage_times", StageTimesRow)
+    cells = cells_of(connection).whole
+    threads = sums(cells, ["world_rank", "thread"], is_mpi_call)
+    ranks, rank = Groups(threads.of), np.unique(threads.of).tolist()
+    inside_ns = ranks.sum(threads.sum("total_ns", is_working))
+    inside = dict(zip(rank, zip(inside_ns.tolist(), ranks.max(threads.sum("total_ns")).tolist())))
+    nccl = connection.execute("SELECT DISTINCT world_rank FROM peer WHERE communicator > 0")
+    has_nccl = {rank for (rank,) in nccl}
+    return [
+        StageTimesRow(rank, counted_ns, own_ns, max(counted_ns - most_ns, 0), int(rank in has_nccl))
+        for rank, counted_ns in sorted(cells.counted.items())
+        for own_ns, most_ns in [inside.get(rank, (0, 0))]
+    ]
 
 
 def pipelines(world: World, times: Iterable[Row], late: Late) -> Pipelines:

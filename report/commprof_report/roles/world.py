@@ -12,27 +12,49 @@ from collections import Counter, namedtuple
 from collections.abc import Collection, Iterable, Sequence
 from sqlite3 import Connection
 
-from ..base import NONE, Groups, Row, by_rank, gathered, grouped, np, query, threshold, whole
+from ..base import (
+    NONE,
+    Flags,
+    Groups,
+    Row,
+    by_rank,
+    gathered,
+    grouped,
+    np,
+    query,
+    threshold,
+    whole,
+)
+from ..base.summarize import Sums, View, among, own, summarize, total
 from ..base.units import Members
 from ..run.sampled import communicators, sampled
-from ..run.selection import traffic_classify
+from ..run.selection import cells_of, run_communicators, traffic_classify
 
 SQL = query.beside(__file__)
 
 CONTROL_BYTES = whole("roles.control-bytes")
 
 
-UseRow = namedtuple("UseRow", "identity call family bytes count message_bytes")
-
-
-# A communicator of the run.
-DescribedRow = namedtuple(
-    "DescribedRow", "identity label parent_identity constructor size is_inter members"
+USES = View(  # how many calls of which size, and the bytes that they move
+    "UseRow",
+    ("identity", "call", "bytes"),
+    {
+        **own("identity", "call", "family", "bytes"),
+        "count": total("count"),
+        "message_bytes": lambda groups: np.where(are_alone(groups), 0, groups.sum("message_bytes")),
+    },
+    lambda groups: (groups.place("identity"), groups.place("call"), groups.bytes),
+    where=among("measure", "call", "captured"),
 )
 
 
+def are_alone(groups: Sums) -> Flags:
+    """Collectives of one rank move nothing."""
+    return (groups.size == 1) & groups.is_in("family", "collective", "neighborhood")
+
+
 class Group(namedtuple("Group", "described ranks use")):
-    """A communicator whose purpose is inferred."""
+    """A communicator whose purpose is inferred. described: its row of run_communicator."""
 
     def message_bytes(self, *families: str) -> int:
         return sum(row.message_bytes for row in self.use if not families or row.family in families)
@@ -62,10 +84,11 @@ World = namedtuple(
 
 
 def world_of(connection: Connection) -> World:
-    use = gathered((row.identity, row) for row in SQL.ask(connection, "communicator_use", UseRow))
+    cells = cells_of(connection).whole
+    use = gathered((row.identity, row) for row in summarize(cells, USES))
     (size,) = connection.execute("SELECT max(world_size) FROM rank").fetchone()
     read = frozenset(rank for (rank,) in connection.execute("SELECT world_rank FROM rank"))
-    described = SQL.ask(connection, "run_communicators", DescribedRow)
+    described = run_communicators(connection).values()
     known = {  # the world ranks of the members, where all of them are known
         row.identity: frozenset(members.below(size))
         for row in described
@@ -127,11 +150,11 @@ def turns_of(connection: Connection) -> dict[str, Turns]:
     is_asked = (calls.is_collective & (identity != NONE))[turns.first]
     identity, rank = identity[turns.first[is_asked]], calls.world_rank[turns.first[is_asked]]
     found = {}
-    for number, own in by_rank(identity):
-        sent = sum(sends[each] for each in np.unique(rank[own]).tolist() if each < len(sends))
-        of_calls = turns.counts[is_asked][own].sum()
+    for number, mine in by_rank(identity):
+        sent = sum(sends[each] for each in np.unique(rank[mine]).tolist() if each < len(sends))
+        of_calls = turns.counts[is_asked][mine].sum()
         found[texts.texts[number]] = Turns(
-            len(own), int(sent), repeats[is_asked][own].sum() / of_calls
+            len(mine), int(sent), repeats[is_asked][mine].sum() / of_calls
         )
     return found
 

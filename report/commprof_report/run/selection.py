@@ -228,6 +228,11 @@ def _column(run: Run, query: str) -> list[Any]:
     return [value for (value,) in run.connection.execute(query)]
 
 
+def run_communicators(connection: Connection) -> dict[str, Row]:
+    """By identity, in order."""
+    return {row.identity: row for row in SQL.rows(connection, "run_communicators")}
+
+
 def identities_find(run: Run, wanted: list[str]) -> set[str]:
     known = SQL.run(run.connection, "known_communicators").fetchall()
     labels = ", ".join(sorted(label for _, label, _ in known))

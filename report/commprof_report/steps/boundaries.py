@@ -38,7 +38,9 @@ from ..base import (
     units,
 )
 from ..base.summarize import agree, around_median, matched, warm_up
+from ..calls.views import is_call
 from ..late.marks import HANDED
+from ..run import Cells, cells_of
 from ..run.alignment import Alignment
 from ..run.sampled import communicators
 from .lines import (
@@ -221,7 +223,7 @@ def by_calls(
     )
     groups, refused = find_groups(sampled, numbered, len(alignment.ranks), visits, commands, loop)
     if not groups:
-        return _why_none(connection, refused)
+        return _why_none(connection, refused, len(numbered), len(sampled.starts))
     own = joined(Bounds, [group.times for group in groups])
     if not len(own):
         most_steps = max(len(present(group.found.spans)) for group in groups)
@@ -332,16 +334,22 @@ def _without_text(refused: Mapping[int, Found], stepping: Container[int]) -> str
     return f"{units.rank_names(left)} {have} none: {refused[left[0]].why}{of_first}"
 
 
-def _why_none(connection: Connection, refused: Mapping[int, Found]) -> Unjudged:
-    """The answer for the rank of which most repeats."""
+def _why_none(
+    connection: Connection, refused: Mapping[int, Found], own: int, starts: int
+) -> Unjudged:
+    """The answer for the rank of which most repeats. own: sampled collectives between ranks;
+    starts: of persistent ones."""
     if not refused:
-        return none(_unsampled_text(connection))
+        return none(_unsampled_text(cells_of(connection).whole, own, starts))
     best = max(refused, key=lambda rank: (refused[rank].confidence, -rank))
     return none(f"in the calls of rank {best}: {refused[best].why}", refused[best])
 
 
-def _unsampled_text(connection: Connection) -> str:
-    counted, own, starts = SQL.run(connection, "counted_collectives").fetchone()
+def _unsampled_text(cells: Cells, own: int, starts: int) -> str:
+    is_between = (cells.size != 1) & ~cells.is_in("identity", "none", "other", "unknown")
+    is_sought = cells.is_in("family", "collective", "neighborhood") & is_call(cells)
+    is_sought &= is_between & ~cells.is_in("form", "persistent")
+    counted = int(cells.count[is_sought].sum())
     if own:
         return f"none of {units.counted(own, 'sampled collective')} is sampled on all ranks"
     persistent = " but persistent ones, which delimit no steps" if starts else ""

@@ -16,7 +16,7 @@ starts, with the kernel's time, if the device was traced.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from sqlite3 import Connection
 
@@ -41,7 +41,9 @@ from ..base import (
     text,
     units,
 )
+from ..base.summarize import View, summarize, total
 from ..base.units import NO_VALUE, duration, share, size, three_digits
+from ..calls.views import is_completion, is_in_mpi, is_poll
 from ..late.depends import Waits
 from ..late.late_ranks import Late
 from ..late.reading import CallInfo, is_on
@@ -55,6 +57,7 @@ from ..late.wait_split import (
     called,
     timelines,
 )
+from ..run import Cells, cells_of
 from ..run.alignment import Alignment
 from ..run.sampled import Calls
 from .boundaries import Boundaries, Steps
@@ -130,8 +133,18 @@ def step_costs(
         is_driven,
         thread,
         is_main,
-        *SQL.run(connection, "step_polls").fetchone(),
+        *_poll_shares(cells_of(connection).whole),
     )
+
+
+def _poll_shares(cells: Cells) -> Iterator[float]:
+    """How much of the time inside MPI is spent in polls, which are never sampled? Of all threads,
+    and of the main ones."""
+    polls_ns, inside_ns = (
+        cells.total_ns * flags.astype(float) for flags in (is_poll(cells), is_in_mpi(cells))
+    )
+    for own in (slice(None), cells.is_main):
+        yield float(polls_ns[own].sum() / (inside_ns[own].sum() or 1.0))
 
 
 def spent_in_states(
@@ -443,6 +456,18 @@ CALL = (
     Field("ranks", "ranks that make the call", "ranks"),
 )
 StepCallRow = row_type("StepCallRow", CALL)
+OVERLAP = View(  # of nonblocking operations, over the whole run
+    "OverlapRow",
+    ("call", "label"),
+    {
+        "call": "call",
+        "communicator": "label",
+        "completion_ns": total("total_ns"),
+        "blocked_ns": total("blocked_ns"),
+    },
+    lambda groups: (groups.place("call"), groups.place("label")),
+    where=is_completion,
+)
 
 
 def call_rows(
@@ -463,7 +488,7 @@ def call_rows(
     label = np.append(labels.label, texts.number(units.NO_VALUE))[place]
     completion_ns: Counter[tuple[str, str]] = Counter()
     blocked_ns: Counter[tuple[str, str]] = Counter()
-    for one in SQL.rows(connection, "step_overlap"):
+    for one in summarize(cells_of(connection).whole, OVERLAP):
         key = one.call, names.get(one.communicator, one.communicator)
         completion_ns[key] += one.completion_ns
         blocked_ns[key] += one.blocked_ns

@@ -21,13 +21,14 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 from statistics import fmean
 
-from ..base import Row, attempt, by_rank, grouped, np, query, threshold, units
+from ..base import Row, attempt, by_rank, grouped, np, threshold, units
 from ..base.summarize import of_values
 from ..calls.parts import Negotiation, negotiation
 from ..late.late_ranks import Late
 from ..late.marks import HANDED, WaitRegion, covered_ns, step_rows, steps_agreed_on
 from ..late.sentences import inside_text, is_mostly
 from ..retime.graph import Efficiency
+from ..run import cells_of
 from ..run.alignment import Alignment
 from ..run.unseen import holes, no_log_text
 from ..run.selection import Selection
@@ -49,7 +50,6 @@ from .lines import SampledCalls, sampled_calls
 from .step_costs import StepRow, step_costs
 from .stepping import CHOSEN, Found
 
-SQL = query.beside(__file__)
 StepsRow = Row  # columns.py
 
 GPU_TIMES = ("gpu_steps", "gpu_step_ns", "gpu_exposed_ns", "gpu_exposed_share")
@@ -180,10 +180,10 @@ def _efficiency(late: Late | None, steps: Steps, alignment: Alignment) -> Effici
 
 def _time_share(connection: Connection, steps: Steps, steady: Sequence[StepRow]) -> float | None:
     """None: there are none, or not all are known."""
-    ranks = {*steps.rows.world_rank.tolist()}
-    whole_ns = sum(
-        counted_ns for rank, counted_ns in SQL.run(connection, "step_whole") if rank in ranks
-    )
+    cells, ranks = cells_of(connection).whole, {*steps.rows.world_rank.tolist()}
+    is_own = cells.is_in("family", "setup") & np.isin(cells.world_rank, [*ranks])
+    setup_ns = cells.total_ns[is_own & cells.is_in("measure", "call")].sum(dtype=float)
+    whole_ns = sum(ns or 0 for rank, ns in cells.counted.items() if rank in ranks) - setup_ns
     steady_ns = sum(row.step_ns * row.ranks for row in steady)
     return (
         min(1.0, steady_ns / whole_ns)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+from commprof_report.base import Row
 from commprof_report.roles.world import (
-    DescribedRow,
+    USES,
     Group,
     MessageRow,
     MessageTime,
-    TurnsRow,
-    UseRow,
+    Turns,
     World,
     busy_of,
     graph,
@@ -20,20 +22,28 @@ from commprof_report.roles.roles import role
 WHOLE = 1_000_000
 
 
-def group(ranks: set[int], *use: UseRow) -> Group:
-    described = DescribedRow(str(ranks), "", None, "", len(ranks), 0, "")
+def group(ranks: set[int], *use: Row) -> Group:
+    described = SimpleNamespace(
+        identity=str(ranks),
+        label="",
+        parent_identity=None,
+        constructor="",
+        size=len(ranks),
+        is_inter=0,
+        members="",
+    )
     return Group(described, frozenset(ranks), list(use))
 
 
-def use(call: str, family: str, size: int, count: int = 1) -> UseRow:
-    return UseRow("", call, family, size, count, size * count)
+def use(call: str, family: str, size: int, count: int = 1) -> Row:
+    return USES.row("", call, family, size, count, size * count)
 
 
 def role_of(*groups: Group, message_bytes: int = WHOLE, repeats: tuple[float, ...] = ()) -> str:
     """The role of the first of these groups of a job of four ranks."""
     ranks = frozenset(range(4))
     identities = (each.described.identity for each in groups)
-    turns = {name: TurnsRow(name, 1, 0, times) for name, times in zip(identities, repeats)}
+    turns = {name: Turns(1, 0, times) for name, times in zip(identities, repeats)}
     world = World(
         len(ranks),
         ranks,
@@ -51,7 +61,7 @@ def role_of(*groups: Group, message_bytes: int = WHOLE, repeats: tuple[float, ..
     return role(groups[0], world)
 
 
-def allreduces(size: int, count: int = 1) -> UseRow:
+def allreduces(size: int, count: int = 1) -> Row:
     return use("MPI_Allreduce", "collective", size, count)
 
 
