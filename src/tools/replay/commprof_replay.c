@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXIT_USAGE = 2, NUMBER_MOST = 1000000 };
+enum { EXIT_USAGE = 2, NUMBER_MOST = 1000000, WHY_BYTES = 512 };
 
 static const char USAGE[] = "usage: mpirun -n RANKS commprof-run commprof-replay [options] KIT\n"
                             "Make the MPI calls of a kit (hvprof-report replay kit) again, on as "
@@ -104,6 +104,54 @@ struct options {
     struct player_settings settings;
 };
 
+/* Options whose argument is one of some words. */
+static struct {
+    int option;
+    const char *const words[4];
+    int place; /* of the word; -1: it is none of them */
+} choices[] = {{'g', {"recorded", "none"}, 0},
+               {'a', {"recorded", "together", "barrier"}, 0},
+               {'b', {"recorded", "hot", "cold"}, 0}};
+
+static void choose_word(int option, const char *word)
+{
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
+        if (choices[i].option == option)
+            choices[i].place = choice(word, choices[i].words);
+}
+
+static void take_option(struct options *options, int option)
+{
+    switch (option) {
+    case 'r':
+        options->passes = number_from(1, optarg);
+        break;
+    case 'p':
+        options->patience_s = number_from(0, optarg);
+        break;
+    case 'm':
+        options->library = optarg;
+        break;
+    case 'R':
+        options->race = optarg;
+        break;
+    case 'o':
+        options->race_output = optarg;
+        break;
+    case 'l':
+        options->lists = true;
+        break;
+    case 'v':
+        exit(puts("commprof " COMMPROF_VERSION) == EOF);
+    case 'h':
+        exit(print_usage(stdout, 0));
+    case '?':
+        exit(print_usage(stderr, EXIT_USAGE));
+    default:
+        choose_word(option, optarg);
+    }
+}
+
 static bool read_options(struct options *options, int argc, char **argv)
 {
     static const struct option NAMES[] = {
@@ -113,34 +161,10 @@ static bool read_options(struct options *options, int argc, char **argv)
         {"race", required_argument, NULL, 'R'},     {"race-output", required_argument, NULL, 'o'},
         {"algorithms", no_argument, NULL, 'l'},     {"version", no_argument, NULL, 'v'},
         {"help", no_argument, NULL, 'h'},           {0}};
-    static const char *const GAPS[] = {"recorded", "none", NULL},
-                             *const ARRIVALS[] = {"recorded", "together", "barrier", NULL},
-                             *const BUFFERS[] = {"recorded", "hot", "cold", NULL};
-    int gaps = 0, arrival = 0, buffers = 0;
     *options = (struct options){.passes = 1, .patience_s = WATCH_PATIENCE_S};
     for (int option; (option = next_option(argc, argv, NAMES)) != -1;)
-        if (option == 'r')
-            options->passes = number_from(1, optarg);
-        else if (option == 'g')
-            gaps = choice(optarg, GAPS);
-        else if (option == 'a')
-            arrival = choice(optarg, ARRIVALS);
-        else if (option == 'b')
-            buffers = choice(optarg, BUFFERS);
-        else if (option == 'p')
-            options->patience_s = number_from(0, optarg);
-        else if (option == 'm')
-            options->library = optarg;
-        else if (option == 'R')
-            options->race = optarg;
-        else if (option == 'o')
-            options->race_output = optarg;
-        else if (option == 'l')
-            options->lists = true;
-        else if (option == 'v')
-            exit(puts("commprof " COMMPROF_VERSION) == EOF);
-        else
-            exit(option == 'h' ? print_usage(stdout, 0) : print_usage(stderr, EXIT_USAGE));
+        take_option(options, option);
+    int gaps = choices[0].place, arrival = choices[1].place, buffers = choices[2].place;
     options->settings = (struct player_settings){
         .has_gaps = gaps == 0, .arrival = (enum arrival)arrival, .buffers = (enum buffers)buffers};
     options->kit = kit_inside ? "the kit in this program" : argv[optind];
@@ -185,61 +209,98 @@ static void play_passes(const struct kit *kit, const struct objects *objects,
     }
 }
 
+/* Whether the kit can be replayed with these options; says why not. */
+static bool is_offered(const struct options *options, const struct kit *kit)
+{
+    if (kit->has_threads && options->settings.arrival)
+        return !complain(options->kit, "has ranks of several threads, for which only --arrival "
+                                       "recorded is offered");
+    if (kit->has_threads && options->race)
+        return !complain(options->kit, "has ranks of several threads, which cannot race "
+                                       "algorithms");
+    if (options->settings.buffers == BUFFERS_COLD && !buffers_can_be_cold())
+        return !complain("--buffers cold", "is not offered for this processor");
+    return true;
+}
+
+/* Reads the kit and finds the MPI library; says what is wrong. */
+static bool prepare_job(const struct options *options, struct kit *kit, char *why, size_t why_bytes)
+{
+    const char *what = options->kit;
+    if (kit_read(kit, options->kit, -1, why, why_bytes)) {
+        say_in_profile("kit", kit->sha256);
+        snprintf(why, why_bytes, "none is found; name it with --mpi");
+        what = "MPI library";
+        if (library_load(options->library, why, why_bytes) && resolve_setup())
+            return is_offered(options, kit);
+    }
+    return !complain(what, why);
+}
+
+static void begin_mpi(int *argc, char ***argv, const struct kit *kit, int *rank, int *size)
+{
+    int level;
+    watch_own(watch_slot(0), "MPI_Init_thread", KIT_NONE);
+    setup.Init_thread(argc, argv, mpi_abi.thread_levels[kit->has_threads ? 3 : 0], &level);
+    watch_own_end(watch_slot(0));
+    setup.Pcontrol(0);
+    setup.Comm_rank(mpi_abi.comm_world, rank);
+    setup.Comm_size(mpi_abi.comm_world, size);
+}
+
+/* Makes what the kit needs. `is_own`: what is wrong may be so on this rank alone. */
+static bool begin_kit(const struct options *options, struct kit *kit, struct objects *objects,
+                      int rank, bool *is_own, char *why, size_t why_bytes)
+{
+    if (!kit_read(kit, options->kit, rank, why, why_bytes) || !player_begin(kit, why, why_bytes))
+        return false;
+    *is_own = !player_begin_programs(kit, why, why_bytes);
+    if (*is_own)
+        return false;
+    watch_kit(kit, rank, options->settings.has_gaps, setup.Abort);
+    return objects_make(objects, kit, rank, why, why_bytes) &&
+           (!options->race || race_begin(objects, kit, options->race, why, why_bytes));
+}
+
+/* Returns whether all passes were played; says why not. */
+static bool replay_kit(const struct options *options, struct kit *kit, int rank, int size)
+{
+    struct objects objects = {0};
+    char why[WHY_BYTES];
+    bool is_own = false;
+    if (size != kit->ranks) {
+        snprintf(why, sizeof why, "is a job of %d ranks; this one has %d", kit->ranks, size);
+        return rank == 0 ? !complain(options->kit, why) : false;
+    }
+    if (!begin_kit(options, kit, &objects, rank, &is_own, why, sizeof why)) {
+        if (rank == 0 || is_own)
+            complain(options->kit, why);
+        setup.Abort(mpi_abi.comm_world, EXIT_USAGE);
+        return false;
+    }
+    play_passes(kit, &objects, options, rank);
+    if (options->race && !race_end(options->race_output, rank, why, sizeof why))
+        return !complain("--race-output", why);
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     struct options options;
     struct kit kit;
-    struct objects objects = {0};
-    char why[512] = "none is found; name it with --mpi";
-    int level, rank = 0, size = 0;
+    char why[WHY_BYTES] = "none is found; name it with --mpi";
+    int rank = 0, size = 0;
     if (!read_options(&options, argc, argv))
         return print_usage(stderr, EXIT_USAGE);
     if (options.lists)
         return library_load(options.library, why, sizeof why) && race_list(stdout)
                    ? 0
                    : complain("MPI library", why);
-    if (!kit_read(&kit, options.kit, -1, why, sizeof why))
-        return complain(options.kit, why);
-    say_in_profile("kit", kit.sha256);
-    if (!library_load(options.library, why, sizeof why) || !resolve_setup())
-        return complain("MPI library", why);
-    if (kit.has_threads && options.settings.arrival)
-        return complain(options.kit, "has ranks of several threads, for which only --arrival "
-                                     "recorded is offered");
-    if (kit.has_threads && options.race)
-        return complain(options.kit, "has ranks of several threads, which cannot race algorithms");
-    if (options.settings.buffers == BUFFERS_COLD && !buffers_can_be_cold())
-        return complain("--buffers cold", "is not offered for this processor");
+    if (!prepare_job(&options, &kit, why, sizeof why))
+        return EXIT_USAGE;
     watch_begin(options.patience_s);
-    watch_own(watch_slot(0), "MPI_Init_thread", KIT_NONE);
-    setup.Init_thread(&argc, &argv, mpi_abi.thread_levels[kit.has_threads ? 3 : 0], &level);
-    watch_own_end(watch_slot(0));
-    setup.Pcontrol(0);
-    setup.Comm_rank(mpi_abi.comm_world, &rank);
-    setup.Comm_size(mpi_abi.comm_world, &size);
-    bool fits = size == kit.ranks;
-    if (!fits)
-        snprintf(why, sizeof why, "is a job of %d ranks; this one has %d", kit.ranks, size);
-    bool is_right = fits && kit_read(&kit, options.kit, rank, why, sizeof why) &&
-                    player_begin(&kit, why, sizeof why);
-    bool is_own = is_right && !player_begin_programs(&kit, why, sizeof why);
-    is_right = is_right && !is_own;
-    if (is_right) {
-        watch_kit(&kit, rank, options.settings.has_gaps, setup.Abort);
-        is_right = objects_make(&objects, &kit, rank, why, sizeof why) &&
-                   (!options.race || race_begin(&objects, &kit, options.race, why, sizeof why));
-    }
-    if (!is_right) {
-        if (rank == 0 || is_own)
-            complain(options.kit, why);
-        if (fits)
-            setup.Abort(mpi_abi.comm_world, EXIT_USAGE);
-    } else {
-        play_passes(&kit, &objects, &options, rank);
-        is_right = !options.race || race_end(options.race_output, rank, why, sizeof why);
-        if (!is_right)
-            complain("--race-output", why);
-    }
+    begin_mpi(&argc, &argv, &kit, &rank, &size);
+    bool is_right = replay_kit(&options, &kit, rank, size);
     watch_own(watch_slot(0), "MPI_Finalize", KIT_NONE);
     setup.Finalize();
     watch_own_end(watch_slot(0));

@@ -138,48 +138,78 @@ static enum kit_how how_of(const char *text)
     return (enum kit_how)how;
 }
 
-static void take_word(struct reader *reader, const struct word *word, char *text, union row *row)
+static void store_value(const struct word *word, void *field, int64_t value)
 {
-    int64_t least = bound_of(reader->kit, word->least, row), value;
-    int64_t most = bound_of(reader->kit, word->most, row);
-    char name[KIT_NAME_BYTES];
-    void *field = (char *)row + word->at;
-    bool is_none = strcmp(text, "-") == 0;
-    if (word->how == AS_NAME)
-        name_of(reader, word->bytes ? field : name, text);
-    else if (word->how == AS_LIST || word->how == AS_NUMBERS)
-        list_of(reader, is_none && word->how == AS_LIST ? NULL : text,
-                word->how == AS_LIST ? "," : " ", most);
-    if (word->how == AS_HOW)
-        value = how_of(text);
-    else if (word->how == AS_MAYBE && is_none)
-        value = KIT_NONE;
-    else if (word->how == AS_NUMBER || word->how == AS_MAYBE)
-        reader->number = value = number_of(reader, text, least, most);
-    else
-        return;
     if (word->bytes == sizeof(int))
         *(int *)field = (int)value;
     else if (word->bytes)
         *(int64_t *)field = value;
 }
 
+static void take_word(struct reader *reader, const struct word *word, char *text, union row *row)
+{
+    int64_t least = bound_of(reader->kit, word->least, row);
+    int64_t most = bound_of(reader->kit, word->most, row);
+    char name[KIT_NAME_BYTES];
+    void *field = (char *)row + word->at;
+    bool is_none = strcmp(text, "-") == 0;
+    switch (word->how) {
+    case AS_NAME:
+        name_of(reader, word->bytes ? field : name, text);
+        break;
+    case AS_LIST:
+        list_of(reader, is_none ? NULL : text, ",", most);
+        break;
+    case AS_NUMBERS:
+        list_of(reader, text, " ", most);
+        break;
+    case AS_HOW:
+        store_value(word, field, how_of(text));
+        break;
+    case AS_MAYBE:
+        if (is_none) {
+            store_value(word, field, KIT_NONE);
+            break;
+        } /* fall through */
+    case AS_NUMBER:
+        reader->number = number_of(reader, text, least, most);
+        store_value(word, field, reader->number);
+        break;
+    default: /* AS_TEXT */
+        break;
+    }
+}
+
+/* The first word of a line of this kind; NULL: there is none. */
+static const struct word *first_word(const char *line)
+{
+    for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
+        if (strcmp(WORDS[i].line, line) == 0)
+            return &WORDS[i];
+    return NULL;
+}
+
+static bool is_word_of(const struct word *word, const char *line)
+{
+    return word < WORDS + sizeof WORDS / sizeof *WORDS && strcmp(word->line, line) == 0;
+}
+
 /* The words of a line behind the one that says its kind. */
 static void take_words(struct reader *reader, const char *line, char *rest, union row *row)
 {
-    const struct word *word = WORDS, *end = WORDS + sizeof WORDS / sizeof *WORDS;
-    while (word < end && strcmp(word->line, line) != 0)
-        word++;
-    bool is_like = rest && word < end;
-    for (; is_like && !reader->wrong && word < end && strcmp(word->line, line) == 0; word++) {
+    const struct word *word = first_word(line);
+    bool is_like = rest && word;
+    for (; is_like && is_word_of(word, line); word++) {
         bool is_last = word->how == AS_TEXT || word->how == AS_NUMBERS;
         char *text = is_last ? rest : next_word(&rest, " ");
         if (text)
             take_word(reader, word, text, row);
+        if (reader->wrong)
+            return;
         is_like = text || word->how == AS_NUMBERS;
         rest = is_last ? NULL : rest;
     }
-    if (!reader->wrong && (!is_like || rest))
+    if (!is_like || rest)
         reader->wrong = UNLIKE;
 }
 
@@ -203,17 +233,23 @@ static bool can_be_split(struct reader *reader, int number)
     return true;
 }
 
+/* MPI_COMM_WORLD and MPI_COMM_SELF: all ranks in their order; none are listed. */
+static bool is_predefined(const struct kit *kit, int number)
+{
+    const struct kit_comm *comm = &kit->comm[number];
+    for (int i = 0; i < comm->size; i++)
+        if (comm->members[i] != i)
+            return false;
+    return (int)comm->how == number && comm->parent == number && comm->round == 0 &&
+           comm->size == (number == KIT_WORLD ? kit->ranks : 0);
+}
+
 static bool can_be_made(struct reader *reader, int number)
 {
     const struct kit *kit = reader->kit;
     const struct kit_comm *comm = &kit->comm[number], *parent = &kit->comm[comm->parent];
-    if (number < KIT_DUP) { /* all ranks in their order; none are listed */
-        for (int i = 0; i < comm->size; i++)
-            if (comm->members[i] != i)
-                return false;
-        return (int)comm->how == number && comm->parent == number && comm->round == 0 &&
-               comm->size == (number == KIT_WORLD ? kit->ranks : 0);
-    }
+    if (number < KIT_DUP)
+        return is_predefined(kit, number);
     if (comm->how < KIT_DUP || comm->how == KIT_UNKNOWN || comm->parent == number ||
         comm->parent == KIT_SELF)
         return false;

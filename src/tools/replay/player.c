@@ -50,125 +50,165 @@ enum shape {
     TESTSOME,
 };
 
-static const struct {
+/* The arguments without which a call cannot be made. */
+enum needs { COMM = 1, ROOT = 2, COUNTS = 4, RECEIVED_COUNTS = 8, TAG = 16 };
+
+static const struct shaped {
     const char *name;
     enum shape shape;
+    unsigned needs;
 } SHAPES[] = {
-    {"barrier", BARRIER},
-    {"bcast", BCAST},
-    {"gather", GATHER},
-    {"scatter", SCATTER},
-    {"gatherv", GATHERV},
-    {"scatterv", SCATTERV},
-    {"allgather", ALLGATHER},
-    {"alltoall", ALLGATHER},
-    {"allgatherv", ALLGATHERV},
-    {"alltoallv", ALLTOALLV},
-    {"alltoallw", ALLTOALLW},
-    {"reduce", REDUCE},
-    {"allreduce", ALLREDUCE},
-    {"scan", ALLREDUCE},
-    {"exscan", ALLREDUCE},
-    {"reduce_scatter", REDUCE_SCATTER},
-    {"reduce_scatter_block", REDUCE_SCATTER_BLOCK},
-    {"send", SEND},
-    {"ssend", SEND},
-    {"rsend", SEND},
-    {"recv", RECV},
-    {"sendrecv", SENDRECV},
-    {"probe", PROBE},
-    {"iprobe", IPROBE},
-    {"mprobe", MPROBE},
-    {"improbe", IMPROBE},
-    {"mrecv", MRECV},
-    {"imrecv", IMRECV},
-    {"start", START},
-    {"startall", STARTALL},
-    {"request_free", REQUEST_FREE},
-    {"wait", WAIT},
-    {"waitall", WAITALL},
-    {"waitany", WAITANY},
-    {"waitsome", WAITSOME},
-    {"test", TEST},
-    {"testall", TESTALL},
-    {"testany", TESTANY},
-    {"testsome", TESTSOME},
+    {"barrier", BARRIER, COMM},
+    {"bcast", BCAST, COMM | ROOT},
+    {"gather", GATHER, COMM | ROOT},
+    {"scatter", SCATTER, COMM | ROOT},
+    {"gatherv", GATHERV, COMM | ROOT | COUNTS},
+    {"scatterv", SCATTERV, COMM | ROOT | COUNTS},
+    {"allgather", ALLGATHER, COMM},
+    {"alltoall", ALLGATHER, COMM},
+    {"allgatherv", ALLGATHERV, COMM | COUNTS},
+    {"alltoallv", ALLTOALLV, COMM | COUNTS | RECEIVED_COUNTS},
+    {"alltoallw", ALLTOALLW, COMM | COUNTS | RECEIVED_COUNTS},
+    {"reduce", REDUCE, COMM | ROOT},
+    {"allreduce", ALLREDUCE, COMM},
+    {"scan", ALLREDUCE, COMM},
+    {"exscan", ALLREDUCE, COMM},
+    {"reduce_scatter", REDUCE_SCATTER, COMM | COUNTS},
+    {"reduce_scatter_block", REDUCE_SCATTER_BLOCK, COMM},
+    {"send", SEND, COMM | TAG},
+    {"ssend", SEND, COMM | TAG},
+    {"rsend", SEND, COMM | TAG},
+    {"recv", RECV, COMM | TAG},
+    {"sendrecv", SENDRECV, COMM | TAG},
+    {"probe", PROBE, COMM | TAG},
+    {"iprobe", IPROBE, COMM | TAG},
+    {"mprobe", MPROBE, COMM | TAG},
+    {"improbe", IMPROBE, COMM | TAG},
+    {"mrecv", MRECV, 0},
+    {"imrecv", IMRECV, 0},
+    {"start", START, 0},
+    {"startall", STARTALL, 0},
+    {"request_free", REQUEST_FREE, 0},
+    {"wait", WAIT, 0},
+    {"waitall", WAITALL, 0},
+    {"waitany", WAITANY, 0},
+    {"waitsome", WAITSOME, 0},
+    {"test", TEST, 0},
+    {"testall", TESTALL, 0},
+    {"testany", TESTANY, 0},
+    {"testsome", TESTSOME, 0},
 };
 
 /* The function behind each call of the kit. */
 static struct function {
     void *address;
     enum shape shape;
+    unsigned needs;
     bool starts;  /* returns a request */
     bool sets_up; /* returns a persistent one */
     int64_t room; /* bytes that it may touch in each of its buffers */
 } * functions;
 
+/* NULL: there is none with this name. Behind MPI_I it is written in lower case. */
+static const struct shaped *shape_of(const char *name, size_t bytes, bool is_lower)
+{
+    for (size_t i = 0; bytes && i < sizeof SHAPES / sizeof *SHAPES; i++) {
+        const char *shape = SHAPES[i].name;
+        int first = is_lower ? *shape : toupper((unsigned char)*shape);
+        if (strlen(shape) == bytes && *name == first &&
+            strncmp(name + 1, shape + 1, bytes - 1) == 0)
+            return &SHAPES[i];
+    }
+    return NULL;
+}
+
 /* MPI_Iprobe is in the table, MPI_Isend a Send that starts. */
+static const struct shaped *shape_of_call(const char *name, size_t bytes, bool *is_immediate)
+{
+    const struct shaped *shaped = shape_of(name, bytes, false);
+    *is_immediate = !shaped && *name == 'I';
+    return *is_immediate ? shape_of(name + 1, bytes - 1, true) : shaped;
+}
+
 static bool find(struct function *function, const char *call)
 {
     const char *name = call + strlen("MPI_"), *suffix = strstr(call, "_init");
-    size_t bytes = suffix ? (size_t)(suffix - name) : strlen(call) - strlen("MPI_");
     if (strncmp(call, "MPI_", 4) != 0 || (suffix && strcmp(suffix, "_init") != 0))
         return false;
+    bool is_immediate;
+    const struct shaped *shaped =
+        shape_of_call(name, suffix ? (size_t)(suffix - name) : strlen(name), &is_immediate);
     function->address = library_function(call);
     function->sets_up = suffix;
-    for (int starts = 0; function->address && starts < (suffix ? 1 : 2); starts++)
-        for (size_t i = 0; i < sizeof SHAPES / sizeof *SHAPES; i++)
-            if ((!starts || *name == 'I') && strlen(SHAPES[i].name) + (size_t)starts == bytes &&
-                (starts || *name == toupper((unsigned char)*SHAPES[i].name)) &&
-                strncmp(name + starts + !starts, SHAPES[i].name + !starts,
-                        bytes - (size_t)starts - !starts) == 0) {
-                function->shape = SHAPES[i].shape;
-                function->starts = starts || suffix || function->shape == IMRECV;
-                return !(starts || suffix) || function->shape < SENDRECV;
-            }
-    return false;
+    if (!function->address || !shaped || (suffix && is_immediate))
+        return false;
+    function->shape = shaped->shape;
+    function->needs = shaped->needs;
+    bool returns = is_immediate || suffix; /* a request, of what it begins or sets up */
+    function->starts = returns || shaped->shape == IMRECV;
+    return !returns || shaped->shape < SENDRECV;
 }
 
-static bool has_arguments(const struct kit_call *call, enum shape shape)
+static bool has_arguments(const struct kit_call *call, unsigned needs)
 {
-    bool is_exchange = shape == ALLTOALLV || shape == ALLTOALLW, is_message = shape >= SEND;
-    bool has_root = shape == BCAST || shape == GATHER || shape == SCATTER || shape == GATHERV ||
-                    shape == SCATTERV || shape == REDUCE;
-    bool has_vector = shape == GATHERV || shape == SCATTERV || shape == ALLGATHERV ||
-                      shape == REDUCE_SCATTER || is_exchange;
-    return shape >= START || shape == MRECV || shape == IMRECV ||
-           (call->comm != KIT_NONE && (!has_root || call->root != KIT_NONE) &&
-            (!has_vector || call->vector != KIT_NONE) &&
-            (!is_exchange || call->received_vector != KIT_NONE) &&
-            (!is_message || call->tag != KIT_NONE));
+    return !((needs & COMM && call->comm == KIT_NONE) || (needs & ROOT && call->root == KIT_NONE) ||
+             (needs & COUNTS && call->vector == KIT_NONE) ||
+             (needs & RECEIVED_COUNTS && call->received_vector == KIT_NONE) ||
+             (needs & TAG && call->tag == KIT_NONE));
+}
+
+/* States of a request, and the calls that change them but for those that start or complete it. */
+enum request_state { NONE, OPEN, INACTIVE, ACTIVE, MATCHED };
+
+static const struct {
+    enum shape shape;
+    enum request_state from, to;
+} CHANGES[] = {
+    {MPROBE, NONE, MATCHED},        {IMPROBE, NONE, MATCHED},  {MRECV, MATCHED, NONE},
+    {IMRECV, MATCHED, OPEN},        {START, INACTIVE, ACTIVE}, {STARTALL, INACTIVE, ACTIVE},
+    {REQUEST_FREE, INACTIVE, NONE},
+};
+
+/* The state of a request after a call; -1: the call cannot have it in this one. */
+static int state_after(const struct function *function, int state)
+{
+    for (size_t i = 0; i < sizeof CHANGES / sizeof *CHANGES; i++)
+        if (CHANGES[i].shape == function->shape)
+            return (int)CHANGES[i].from == state ? (int)CHANGES[i].to : -1;
+    if (function->shape >= WAIT)
+        return state == OPEN ? NONE : state == ACTIVE ? INACTIVE : -1;
+    return state != NONE ? -1 : function->sets_up ? INACTIVE : OPEN;
+}
+
+/* Whether a call finds its requests as it needs them; it changes their states. */
+static bool changes_requests(const struct kit *kit, const struct kit_made *made, char *states)
+{
+    const struct function *function = &functions[made->call];
+    enum shape shape = function->shape;
+    bool has_one = function->starts || (shape >= MPROBE && shape <= MRECV) || shape == START ||
+                   shape == REQUEST_FREE;
+    int count = kit_requests(made);
+    if (has_one ? count != 1 : (shape >= START) != (count > 0))
+        return false;
+    for (int i = 0; i < count; i++) {
+        char *at = &states[kit->requests[made->first_request + (size_t)i]];
+        int after = state_after(function, *at);
+        if (after < 0)
+            return false;
+        *at = (char)after;
+    }
+    return true;
 }
 
 /* Each call finds its requests as it needs them, and all messages that are found are received. */
 static bool has_requests(const struct kit *kit, const struct kit_program *program)
 {
-    enum state { NONE, OPEN, INACTIVE, ACTIVE, MATCHED };
     char *states = calloc((size_t)program->requests + 1, 1);
     bool is_right = states && program->before <= program->count;
     for (size_t i = 0; is_right && i < program->count; i++) {
         const struct kit_made *made = &kit->made[program->first + i];
-        const struct function *function = &functions[made->call];
-        enum shape shape = function->shape;
-        bool is_one = function->starts || (shape >= MPROBE && shape <= MRECV) || shape == START ||
-                      shape == REQUEST_FREE;
-        is_right = is_one ? kit_requests(made) == 1 : (shape >= START) == (kit_requests(made) > 0);
-        is_right = is_right && (i >= program->before || function->sets_up);
-        for (int j = 0; is_right && j < kit_requests(made); j++) {
-            char *at = &states[kit->requests[made->first_request + (size_t)j]];
-            bool completes = shape >= WAIT, is_found = shape == MRECV || shape == IMRECV;
-            bool restarts = shape == START || shape == STARTALL, frees = shape == REQUEST_FREE;
-            is_right = completes           ? *at == OPEN || *at == ACTIVE
-                       : is_found          ? *at == MATCHED
-                       : restarts || frees ? *at == INACTIVE
-                                           : *at == NONE;
-            *at = completes                 ? (*at == OPEN ? NONE : INACTIVE)
-                  : restarts                ? ACTIVE
-                  : function->sets_up       ? INACTIVE
-                  : function->starts        ? OPEN
-                  : shape == MRECV || frees ? NONE
-                                            : MATCHED;
-        }
+        is_right = (i >= program->before || functions[made->call].sets_up) &&
+                   changes_requests(kit, made, states);
     }
     is_right = is_right && !memchr(states, MATCHED, (size_t)program->requests + 1);
     free(states);
@@ -189,6 +229,15 @@ static bool add(int64_t *sum, int64_t part, int64_t times)
            !__builtin_add_overflow(*sum, product, sum) && *sum <= ROOM_MOST;
 }
 
+static bool add_vector(int64_t *sum, const struct kit *kit, int type, int number)
+{
+    const struct kit_vector *vector = &kit->vector[number == KIT_NONE ? 0 : number];
+    for (int i = 0; number != KIT_NONE && i < vector->length; i++)
+        if (!add(sum, span_of(kit, type, vector->counts[i]), 1))
+            return false;
+    return true;
+}
+
 /* Bytes that the call may touch on either side; -1: more than any memory has. */
 static int64_t room_of(const struct kit *kit, const struct kit_call *call, enum shape shape)
 {
@@ -196,14 +245,10 @@ static int64_t room_of(const struct kit *kit, const struct kit_call *call, enum 
     int64_t all = 0, received = span_of(kit, call->received_type, call->received_count);
     bool is_per_rank =
         shape == GATHER || shape == SCATTER || shape == ALLGATHER || shape == REDUCE_SCATTER_BLOCK;
-    bool fits =
-        add(&all, span_of(kit, type, call->count), is_per_rank ? kit_ranks(kit, call->comm) : 1);
-    const int vectors[] = {call->vector, call->received_vector};
-    for (int side = 0; side < 2; side++)
-        for (int i = 0; fits && vectors[side] != KIT_NONE && i < kit->vector[vectors[side]].length;
-             i++)
-            fits = add(&all, span_of(kit, type, kit->vector[vectors[side]].counts[i]), 1);
-    if (!fits || received > ROOM_MOST)
+    int ranks = is_per_rank ? kit_ranks(kit, call->comm) : 1;
+    if (!add(&all, span_of(kit, type, call->count), ranks) ||
+        !add_vector(&all, kit, type, call->vector) ||
+        !add_vector(&all, kit, type, call->received_vector) || received > ROOM_MOST)
         return -1;
     return all > received ? all : received;
 }
@@ -215,7 +260,7 @@ bool player_begin(const struct kit *kit, char *why, size_t why_bytes)
         const char *wrong =
             !find(&functions[i], kit->call[i].name)
                 ? functions[i].address ? "no replay can make" : "the library has no"
-            : !has_arguments(&kit->call[i], functions[i].shape) ? "the kit lacks arguments of"
+            : !has_arguments(&kit->call[i], functions[i].needs) ? "the kit lacks arguments of"
             : (functions[i].room = room_of(kit, &kit->call[i], functions[i].shape)) < 0
                 ? "no memory has room for a message of"
                 : NULL;
@@ -278,22 +323,26 @@ static int64_t end_of_memory(const struct kit_call *call, int64_t room)
     return last == KIT_NONE ? 0 : last + room;
 }
 
+static void *zeroed(int count, size_t bytes)
+{
+    void *rows = calloc((size_t)count, bytes);
+    if (!rows)
+        abort();
+    return rows;
+}
+
 /* Memory is touched by the thread that uses it. */
 static void prepare(struct player *player)
 {
     const struct kit *kit = player->kit;
     const struct kit_program *program = player->program;
     int blocking = program->requests, most = program->requests + 1;
-    int64_t *room = calloc((size_t)most, sizeof *room); /* bytes of the buffers */
-    player->requests = calloc((size_t)most, sizeof *player->requests);
-    player->together = calloc((size_t)most, sizeof *player->together);
-    player->indices = calloc((size_t)most, sizeof *player->indices);
-    player->set_up = calloc((size_t)most, sizeof *player->set_up);
-    player->buffers = calloc((size_t)most, sizeof *player->buffers);
-    int64_t memory = 0;
-    if (!room || !player->requests || !player->together || !player->indices || !player->set_up ||
-        !player->buffers)
-        abort();
+    int64_t *room = zeroed(most, sizeof *room), memory = 0; /* bytes of the buffers */
+    player->requests = zeroed(most, sizeof *player->requests);
+    player->together = zeroed(most, sizeof *player->together);
+    player->indices = zeroed(most, sizeof *player->indices);
+    player->set_up = zeroed(most, sizeof *player->set_up);
+    player->buffers = zeroed(most, sizeof *player->buffers);
     for (size_t i = 0; i < program->count; i++) {
         const struct kit_made *made = &kit->made[program->first + i];
         const struct function *function = &functions[made->call];
@@ -340,101 +389,176 @@ static void release(struct player *player)
 
 static mpi_handle empty_info;
 
-static int move(struct player *player, const struct function *function, const struct kit_call *call,
-                struct pair buffers, void *request)
+/* What a function is called with. In place, `sent` says so, and `root_received` of a scatter's root;
+ * `own` is the buffer that it sends all the same. */
+struct arguments {
+    const struct kit_call *call;
+    const struct objects *objects;
+    mpi_handle comm, type;
+    int count, peer;
+    const struct kit_vector *vector, *received_vector;
+    void *own, *sent, *received, *root_received, *request;
+};
+
+static mpi_handle type_of(const struct objects *objects, int type)
 {
-    typedef mpi_handle H;
-    const struct objects *objects = player->objects;
-    H comm = mpi_handle_load(&objects->comm[call->comm], 0);
-    H type = call->type == KIT_NONE ? mpi_abi.byte : mpi_handle_load(&objects->type[call->type], 0);
-    int count = call->count == KIT_NONE ? 0 : (int)call->count;
-    int peer = call->peer == KIT_NONE ? mpi_abi.proc_null : call->peer;
-    void *sent = call->in_place == 1 ? mpi_abi.in_place : buffers.sent,
-         *received = buffers.received;
-    const struct kit_vector nothing = {0}, *vectors = player->kit->vector;
-    const struct kit_vector *vector = call->vector == KIT_NONE ? &nothing : &vectors[call->vector];
-    const struct kit_vector *received_vector =
-        call->received_vector == KIT_NONE ? &nothing : &vectors[call->received_vector];
-    uint64_t message = 0;
+    return type == KIT_NONE ? mpi_abi.byte : mpi_handle_load(&objects->type[type], 0);
+}
+
+static int peer_of(int peer)
+{
+    return peer == KIT_NONE ? mpi_abi.proc_null : peer;
+}
+
+static int count_of(int64_t count)
+{
+    return count == KIT_NONE ? 0 : (int)count;
+}
+
+static const struct kit_vector *vector_of(const struct kit *kit, int vector)
+{
+    static const struct kit_vector NOTHING = {0};
+    return vector == KIT_NONE ? &NOTHING : &kit->vector[vector];
+}
+
+static mpi_handle op_of(const struct arguments *with)
+{
+    return objects_op(with->objects, with->call->op, with->call->type);
+}
+
+typedef mpi_handle H;
+
+static int move_rooted(const struct function *function, const struct arguments *with)
+{
+    void *request = with->request;
     switch (function->shape) {
-    case BARRIER:
-        return MAKE(ARGUMENTS(H), comm);
     case BCAST:
-        return MAKE(ARGUMENTS(void *, int, H, int, H),
-                    ARGUMENTS(received, count, type, call->root, comm));
+        return MAKE(
+            ARGUMENTS(void *, int, H, int, H),
+            ARGUMENTS(with->received, with->count, with->type, with->call->root, with->comm));
     case GATHER:
         return MAKE(ARGUMENTS(void *, int, H, void *, int, H, int, H),
-                    ARGUMENTS(sent, count, type, received, count, type, call->root, comm));
+                    ARGUMENTS(with->sent, with->count, with->type, with->received, with->count,
+                              with->type, with->call->root, with->comm));
     case SCATTER: /* in place is what the root receives */
         return MAKE(ARGUMENTS(void *, int, H, void *, int, H, int, H),
-                    ARGUMENTS(buffers.sent, count, type,
-                              call->in_place == 1 ? mpi_abi.in_place : received, count, type,
-                              call->root, comm));
+                    ARGUMENTS(with->own, with->count, with->type, with->root_received, with->count,
+                              with->type, with->call->root, with->comm));
     case GATHERV:
         return MAKE(ARGUMENTS(void *, int, H, void *, int *, int *, H, int, H),
-                    ARGUMENTS(sent, count, type, received, vector->counts, vector->places, type,
-                              call->root, comm));
+                    ARGUMENTS(with->sent, with->count, with->type, with->received,
+                              with->vector->counts, with->vector->places, with->type,
+                              with->call->root, with->comm));
     case SCATTERV:
         return MAKE(ARGUMENTS(void *, int *, int *, H, void *, int, H, int, H),
-                    ARGUMENTS(buffers.sent, vector->counts, vector->places, type,
-                              call->in_place == 1 ? mpi_abi.in_place : received, count, type,
-                              call->root, comm));
+                    ARGUMENTS(with->own, with->vector->counts, with->vector->places, with->type,
+                              with->root_received, with->count, with->type, with->call->root,
+                              with->comm));
+    default: /* REDUCE */
+        return MAKE(ARGUMENTS(void *, void *, int, H, H, int, H),
+                    ARGUMENTS(with->sent, with->received, with->count, with->type, op_of(with),
+                              with->call->root, with->comm));
+    }
+}
+
+static int move_all(const struct function *function, const struct arguments *with)
+{
+    void *request = with->request, *bytes = with->objects->bytes;
+    switch (function->shape) {
+    case BARRIER:
+        return MAKE(ARGUMENTS(H), with->comm);
     case ALLGATHER:
         return MAKE(ARGUMENTS(void *, int, H, void *, int, H, H),
-                    ARGUMENTS(sent, count, type, received, count, type, comm));
+                    ARGUMENTS(with->sent, with->count, with->type, with->received, with->count,
+                              with->type, with->comm));
     case ALLGATHERV:
-        return MAKE(
-            ARGUMENTS(void *, int, H, void *, int *, int *, H, H),
-            ARGUMENTS(sent, count, type, received, vector->counts, vector->places, type, comm));
+        return MAKE(ARGUMENTS(void *, int, H, void *, int *, int *, H, H),
+                    ARGUMENTS(with->sent, with->count, with->type, with->received,
+                              with->vector->counts, with->vector->places, with->type, with->comm));
     case ALLTOALLV:
         return MAKE(ARGUMENTS(void *, int *, int *, H, void *, int *, int *, H, H),
-                    ARGUMENTS(sent, vector->counts, vector->places, type, received,
-                              received_vector->counts, received_vector->places, type, comm));
+                    ARGUMENTS(with->sent, with->vector->counts, with->vector->places, with->type,
+                              with->received, with->received_vector->counts,
+                              with->received_vector->places, with->type, with->comm));
     case ALLTOALLW:
         return MAKE(ARGUMENTS(void *, int *, int *, void *, void *, int *, int *, void *, H),
-                    ARGUMENTS(sent, vector->counts, vector->places, objects->bytes, received,
-                              received_vector->counts, received_vector->places, objects->bytes,
-                              comm));
-    case REDUCE:
-        return MAKE(ARGUMENTS(void *, void *, int, H, H, int, H),
-                    ARGUMENTS(sent, received, count, type,
-                              objects_op(objects, call->op, call->type), call->root, comm));
+                    ARGUMENTS(with->sent, with->vector->counts, with->vector->places, bytes,
+                              with->received, with->received_vector->counts,
+                              with->received_vector->places, bytes, with->comm));
     case REDUCE_SCATTER:
         return MAKE(ARGUMENTS(void *, void *, int *, H, H, H),
-                    ARGUMENTS(sent, received, vector->counts, type,
-                              objects_op(objects, call->op, call->type), comm));
-    case ALLREDUCE:
-    case REDUCE_SCATTER_BLOCK:
+                    ARGUMENTS(with->sent, with->received, with->vector->counts, with->type,
+                              op_of(with), with->comm));
+    default: /* ALLREDUCE, REDUCE_SCATTER_BLOCK */
         return MAKE(ARGUMENTS(void *, void *, int, H, H, H),
-                    ARGUMENTS(sent, received, count, type,
-                              objects_op(objects, call->op, call->type), comm));
+                    ARGUMENTS(with->sent, with->received, with->count, with->type, op_of(with),
+                              with->comm));
+    }
+}
+
+static int exchange(const struct function *function, const struct arguments *with)
+{
+    const struct kit_call *call = with->call;
+    return (
+        (int (*)(void *, int, H, int, int, void *, int, H, int, int, H, void *))function->address)(
+        with->own, with->count, with->type, with->peer, call->tag, with->received,
+        count_of(call->received_count), type_of(with->objects, call->received_type),
+        peer_of(call->received_peer), count_of(call->received_tag), with->comm,
+        mpi_abi.status_ignore);
+}
+
+static int move_message(const struct function *function, const struct arguments *with)
+{
+    void *request = with->request, *ignore = mpi_abi.status_ignore;
+    uint64_t message = 0;
+    switch (function->shape) {
     case SEND:
-        return MAKE(ARGUMENTS(void *, int, H, int, int, H),
-                    ARGUMENTS(buffers.sent, count, type, peer, call->tag, comm));
+        return MAKE(
+            ARGUMENTS(void *, int, H, int, int, H),
+            ARGUMENTS(with->own, with->count, with->type, with->peer, with->call->tag, with->comm));
     case RECV:
         if (function->starts)
             return MAKE(ARGUMENTS(void *, int, H, int, int, H),
-                        ARGUMENTS(received, count, type, peer, call->tag, comm));
+                        ARGUMENTS(with->received, with->count, with->type, with->peer,
+                                  with->call->tag, with->comm));
         return ((int (*)(void *, int, H, int, int, H, void *))function->address)(
-            received, count, type, peer, call->tag, comm, mpi_abi.status_ignore);
+            with->received, with->count, with->type, with->peer, with->call->tag, with->comm,
+            ignore);
     case MRECV:
         return ((int (*)(void *, int, H, void *, void *))function->address)(
-            received, count, type, request, mpi_abi.status_ignore);
+            with->received, with->count, with->type, request, ignore);
     case IMRECV:
         mpi_handle_store(&message, mpi_handle_load(request, 0));
-        return ((int (*)(void *, int, H, void *, void *))function->address)(received, count, type,
-                                                                            &message, request);
+        return ((int (*)(void *, int, H, void *, void *))function->address)(
+            with->received, with->count, with->type, &message, request);
     default: /* SENDRECV */
-        return ((int (*)(void *, int, H, int, int, void *, int, H, int, int, H,
-                         void *))function->address)(
-            buffers.sent, count, type, peer, call->tag, received,
-            call->received_count == KIT_NONE ? 0 : (int)call->received_count,
-            call->received_type == KIT_NONE
-                ? mpi_abi.byte
-                : mpi_handle_load(&objects->type[call->received_type], 0),
-            call->received_peer == KIT_NONE ? mpi_abi.proc_null : call->received_peer,
-            call->received_tag == KIT_NONE ? 0 : call->received_tag, comm, mpi_abi.status_ignore);
+        return exchange(function, with);
     }
+}
+
+static int move(const struct player *player, const struct function *function,
+                const struct kit_call *call, struct pair buffers, void *request)
+{
+    const struct objects *objects = player->objects;
+    bool is_in_place = call->in_place == 1;
+    const struct arguments with = {
+        .call = call,
+        .objects = objects,
+        .comm = mpi_handle_load(&objects->comm[call->comm], 0),
+        .type = type_of(objects, call->type),
+        .count = count_of(call->count),
+        .peer = peer_of(call->peer),
+        .vector = vector_of(player->kit, call->vector),
+        .received_vector = vector_of(player->kit, call->received_vector),
+        .own = buffers.sent,
+        .sent = is_in_place ? mpi_abi.in_place : buffers.sent,
+        .received = buffers.received,
+        .root_received = is_in_place ? mpi_abi.in_place : buffers.received,
+        .request = request,
+    };
+    return function->needs & ROOT   ? move_rooted(function, &with)
+           : function->shape < SEND ? move_all(function, &with)
+                                    : move_message(function, &with);
 }
 
 /* A thread wakes up late, mostly by less than WAKING_NS, which it spends on its core. */
@@ -464,10 +588,9 @@ static void pause_after(struct player *player, const struct kit_call *call, bool
 static void look(struct player *player, const struct function *function,
                  const struct kit_call *call, void *message)
 {
-    typedef mpi_handle H;
     H comm = mpi_handle_load(&player->objects->comm[call->comm], 0);
     void *address = function->address, *ignore = mpi_abi.status_ignore;
-    int peer = call->peer == KIT_NONE ? mpi_abi.proc_null : call->peer, tag = call->tag, flag = 0;
+    int peer = peer_of(call->peer), tag = call->tag, flag = 0;
     if (function->shape == PROBE)
         ((int (*)(int, int, H, void *))address)(peer, tag, comm, ignore);
     else if (function->shape == MPROBE)
@@ -495,46 +618,49 @@ static void scatter(struct player *player, const int *which, int count)
         mpi_handle_store(&player->requests[which[i]], mpi_handle_load(player->together, (size_t)i));
 }
 
+/* Waits for, or tests `count` requests; returns how many of `left` are open then. */
+static int left_after(struct player *player, const struct function *function, int count, int left)
+{
+    void *address = function->address, *ignore = mpi_abi.status_ignore;
+    void *requests = player->together;
+    int flag = 1, done = 0;
+    switch (function->shape) {
+    case WAIT:
+        ((int (*)(void *, void *))address)(requests, ignore);
+        return 0;
+    case WAITALL:
+        ((int (*)(int, void *, void *))address)(count, requests, ignore);
+        return 0;
+    case TEST:
+        ((int (*)(void *, int *, void *))address)(requests, &flag, ignore);
+        return !flag;
+    case TESTALL:
+        ((int (*)(int, void *, int *, void *))address)(count, requests, &flag, ignore);
+        return !flag;
+    case WAITANY:
+        ((int (*)(int, void *, int *, void *))address)(count, requests, &done, ignore);
+        return done == MPI_UNDEFINED ? 0 : left - 1;
+    case TESTANY:
+        ((int (*)(int, void *, int *, int *, void *))address)(count, requests, &done, &flag,
+                                                              ignore);
+        return !flag ? left : done == MPI_UNDEFINED ? 0 : left - 1;
+    default: /* WAITSOME, TESTSOME */
+        ((int (*)(int, void *, int *, int *, void *))address)(count, requests, &done,
+                                                              player->indices, ignore);
+        return done == MPI_UNDEFINED ? 0 : left - done;
+    }
+}
+
 /* Polls as often as it takes, and makes those that complete one or some until all are. */
 static void complete(struct player *player, const struct kit_made *made)
 {
-    const struct kit_call *call = &player->kit->call[made->call];
     const struct function *function = &functions[made->call];
-    void *address = function->address, *ignore = mpi_abi.status_ignore,
-         *requests = player->together;
-    int count = kit_requests(made), flag = 0, done = 0;
+    int count = kit_requests(made);
     for (int left = count; left > 0;) {
         int before = left;
-        switch (function->shape) {
-        case WAIT:
-            ((int (*)(void *, void *))address)(requests, ignore);
-            return;
-        case WAITALL:
-            ((int (*)(int, void *, void *))address)(count, requests, ignore);
-            return;
-        case WAITANY:
-            ((int (*)(int, void *, int *, void *))address)(count, requests, &done, ignore);
-            left = done == MPI_UNDEFINED ? 0 : left - 1;
-            break;
-        case TEST:
-            ((int (*)(void *, int *, void *))address)(requests, &flag, ignore);
-            left = !flag;
-            break;
-        case TESTALL:
-            ((int (*)(int, void *, int *, void *))address)(count, requests, &flag, ignore);
-            left = !flag;
-            break;
-        case TESTANY:
-            ((int (*)(int, void *, int *, int *, void *))address)(count, requests, &done, &flag,
-                                                                  ignore);
-            left = !flag ? left : done == MPI_UNDEFINED ? 0 : left - 1;
-            break;
-        default: /* WAITSOME, TESTSOME */
-            ((int (*)(int, void *, int *, int *, void *))address)(count, requests, &done,
-                                                                  player->indices, ignore);
-            left = done == MPI_UNDEFINED ? 0 : left - done;
-        }
-        pause_after(player, call, left < before);
+        left = left_after(player, function, count, left);
+        if (function->shape != WAIT && function->shape != WAITALL)
+            pause_after(player, &player->kit->call[made->call], left < before);
     }
 }
 

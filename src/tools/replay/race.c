@@ -318,36 +318,51 @@ static bool duplicate(struct raced_row *row, int comm)
     return is_right;
 }
 
-bool race_begin(struct objects *objects, const struct kit *kit, const char *rows, char *why,
-                size_t why_bytes)
+static bool read_rows(char *text, char *why, size_t why_bytes)
 {
-    char *text = strdup(rows), *rest = NULL;
-    race.kit = kit, race.objects = objects;
-    race.of_call = calloc((size_t)kit->calls + 1, sizeof *race.of_call);
-    snprintf(why, why_bytes, "the library has no MPI_T");
-    if (!text || !race.of_call || !tool_begin())
-        return false;
+    char *rest = NULL;
     for (char *row = strtok_r(text, ";", &rest); row; row = strtok_r(NULL, ";", &rest)) {
         snprintf(why, why_bytes, "--race: %.200s: is no row that this library can race", row);
         if (race.rows == ROWS_MOST || !row_read(&race.row[race.rows++], row))
             return false;
     }
-    for (int i = 0; i < kit->calls; i++) {
-        race.of_call[i] = -1;
-        for (int j = 0; j < race.rows; j++)
-            if (is_of(&race.row[j], &kit->call[i]))
-                race.of_call[i] = j;
-    }
+    return true;
+}
+
+static int row_of(const struct kit_call *call)
+{
+    int found = -1;
+    for (int i = 0; i < race.rows; i++)
+        found = is_of(&race.row[i], call) ? i : found;
+    return found;
+}
+
+/* For the calls that the row races on a communicator. */
+static bool prepare_comm(int row, int comm)
+{
+    if (!is_on(row, comm))
+        return true;
+    return_errors(mpi_handle_load(&race.objects->comm[comm], 0));
+    return mpi_abi.kind != MPI_ABI_OPEN_MPI || duplicate(&race.row[row], comm);
+}
+
+bool race_begin(struct objects *objects, const struct kit *kit, const char *rows, char *why,
+                size_t why_bytes)
+{
+    char *text = strdup(rows);
+    race.kit = kit, race.objects = objects;
+    race.of_call = calloc((size_t)kit->calls + 1, sizeof *race.of_call);
+    snprintf(why, why_bytes, "the library has no MPI_T");
+    if (!text || !race.of_call || !tool_begin() || !read_rows(text, why, why_bytes))
+        return false;
+    free(text);
+    for (int i = 0; i < kit->calls; i++)
+        race.of_call[i] = row_of(&kit->call[i]);
     snprintf(why, why_bytes, "a duplicate of a communicator cannot be made");
     for (int i = 0; i < race.rows; i++)
-        for (int comm = 0; comm < kit->comms; comm++) {
-            if (!is_on(i, comm))
-                continue;
-            return_errors(mpi_handle_load(&objects->comm[comm], 0));
-            if (mpi_abi.kind == MPI_ABI_OPEN_MPI && !duplicate(&race.row[i], comm))
+        for (int comm = 0; comm < kit->comms; comm++)
+            if (!prepare_comm(i, comm))
                 return false;
-        }
-    free(text);
     return true;
 }
 

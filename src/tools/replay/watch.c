@@ -85,7 +85,7 @@ static void say_slot(FILE *line, const struct watched *slot, const struct kit_pr
     const struct kit_made *made = __atomic_load_n(&slot->made, __ATOMIC_RELAXED);
     const char *own = __atomic_load_n(&slot->own, __ATOMIC_RELAXED);
     int number = __atomic_load_n(&slot->number, __ATOMIC_RELAXED);
-    if (made) {
+    if (made && job.kit) {
         say_call(line, program, made);
         if (job.kit->call[made->call].comm == KIT_NONE && kit_requests(made) > 0)
             say_request(line, program, made, job.kit->requests[made->first_request]);
@@ -100,10 +100,21 @@ static void say_slot(FILE *line, const struct watched *slot, const struct kit_pr
         fprintf(line, " for communicator %d", number);
 }
 
-/* One line, of all threads that are inside a call. */
-static void say(int still_s, bool is_end)
+static void say_thread(FILE *line, int number, bool is_first)
 {
     static const struct kit_program NOTHING;
+    const struct kit_program *program =
+        job.kit && job.kit->programs ? &job.kit->program[number] : &NOTHING;
+    fputs(!is_first ? ";" : job.slot_count > 1 ? "," : "", line);
+    if (job.slot_count > 1)
+        fprintf(line, " thread %d", program->thread);
+    fputs(" waits in ", line);
+    say_slot(line, &job.slots[number], program);
+}
+
+/* One line, of all threads that are inside a call. */
+static void say_still(int still_s, bool is_end)
+{
     char *text = NULL;
     size_t bytes = 0;
     int named = 0;
@@ -113,15 +124,8 @@ static void say(int still_s, bool is_end)
     fprintf(line, "commprof-replay: no call has ended for %d s: ", still_s);
     fprintf(line, job.kit ? "rank %d" : "a rank", job.rank);
     for (int i = 0; i < job.slot_count; i++)
-        if (is_inside(&job.slots[i]) && named++ < NAMED_MOST) {
-            const struct kit_program *program =
-                job.kit && job.kit->programs ? &job.kit->program[i] : &NOTHING;
-            fputs(named > 1 ? ";" : job.slot_count > 1 ? "," : "", line);
-            if (job.slot_count > 1)
-                fprintf(line, " thread %d", program->thread);
-            fputs(" waits in ", line);
-            say_slot(line, &job.slots[i], program);
-        }
+        if (is_inside(&job.slots[i]) && named++ < NAMED_MOST)
+            say_thread(line, i, named == 1);
     if (named > NAMED_MOST)
         fprintf(line, "; %d threads more", named - NAMED_MOST);
     if (is_end)
@@ -143,8 +147,27 @@ static void end_job(void)
     _exit(WATCH_EXIT);
 }
 
-/* A second counts in which no call has ended though a thread was inside one all the time. Launchers
- * start ranks at times of their own, so MPI_Init may take a minute. */
+/* How many calls have ended so far; whether a thread is inside one. */
+static size_t count_ended(bool is_known, bool *inside)
+{
+    const struct watched *all = is_known ? job.slots : &first;
+    size_t ended = 0;
+    *inside = false;
+    for (int i = 0; i < (is_known ? job.slot_count : 1); i++) {
+        ended += __atomic_load_n(&all[i].ended, __ATOMIC_ACQUIRE);
+        *inside |= is_inside(&all[i]);
+    }
+    return ended;
+}
+
+/* Launchers start ranks at times of their own, so MPI_Init may take a minute. */
+static bool is_beyond_patience(int still_s, bool is_known)
+{
+    int64_t most_s = is_known || job.patience_s > SAID_AFTER_S ? job.patience_s : SAID_AFTER_S;
+    return job.patience_s && still_s >= most_s + job.computes_s;
+}
+
+/* A second counts in which no call has ended though a thread was inside one all the time. */
 static void *watch(void *unused)
 {
     int said_s = job.patience_s && job.patience_s < 2 * SAID_AFTER_S ? (job.patience_s + 1) / 2
@@ -153,20 +176,14 @@ static void *watch(void *unused)
     bool was_inside = false;
     for (int still_s = 0;;) {
         nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
-        bool is_known = __atomic_load_n(&job.kit, __ATOMIC_ACQUIRE), inside = false;
-        const struct watched *all = is_known ? job.slots : &first;
-        size_t now = 0;
-        for (int i = 0; i < (is_known ? job.slot_count : 1); i++) {
-            now += __atomic_load_n(&all[i].ended, __ATOMIC_ACQUIRE);
-            inside |= is_inside(&all[i]);
-        }
+        bool is_known = __atomic_load_n(&job.kit, __ATOMIC_ACQUIRE), inside;
+        size_t now = count_ended(is_known, &inside);
         still_s = now == ended && was_inside ? still_s + 1 : 0;
         ended = now;
         was_inside = inside;
-        int64_t most_s = is_known || job.patience_s > SAID_AFTER_S ? job.patience_s : SAID_AFTER_S;
-        bool is_end = job.patience_s && still_s > said_s && still_s >= most_s + job.computes_s;
+        bool is_end = still_s > said_s && is_beyond_patience(still_s, is_known);
         if (still_s == said_s || is_end)
-            say(still_s, is_end);
+            say_still(still_s, is_end);
         if (is_end)
             end_job();
     }
