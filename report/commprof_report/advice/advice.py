@@ -16,8 +16,7 @@ from ..base import Field, Row, Unknown, attempt, gathered, row_type, units
 from ..late.late_ranks import Late
 from ..late.sentences import basis_text, is_crowded, lacks_cores
 from ..roles.world import World
-from ..run.crowding import scheduling_text
-from ..run.run import Run
+from ..run import Run, scheduling_text
 from ..steps.steps_summary import StepsRow
 from ..summary.run_summary import RunSummary
 from . import rules

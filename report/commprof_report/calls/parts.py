@@ -15,8 +15,7 @@ from sqlite3 import Connection
 
 from ..base import AS_EVERYWHERE, Field, Flags, Row, keys, number, query, row_type, text, units
 from ..base.summarize import View, among, own, summarize, total
-from ..run.crowding import cpu_times
-from ..run import Cells, cells_of, traffic_classify, view_rows
+from ..run import Cells, cells_of, cpu_times, traffic_classify, view_rows
 from .views import RANK_SUMS, busiest_threads, is_call, is_device, is_working
 
 SQL = query.beside(__file__)

@@ -16,8 +16,7 @@ from typing import Any
 from ..base import checked, option, present, take_note, units
 from ..base.workers import EXECUTOR
 from ..display import page, pictures, tables
-from ..run import Run, run_open, selection, Selection, unseen_calls_text
-from ..run.sampled import MOST_SAMPLES
+from ..run import MOST_SAMPLES, Run, Selection, run_open, selection, unseen_calls_text
 
 
 RUN = (

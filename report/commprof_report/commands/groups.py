@@ -17,8 +17,7 @@ from ..roles import pipelines, roles
 from ..roles.roles import COMMUNICATOR, communicator_rows
 from ..roles.world import Star, World, world_of
 from ..roles.pipelines import Pipelines, StageRow
-from ..run import align, Alignment, Run, Selection
-from ..run.unseen import together_share, unseen_calls_text
+from ..run import Alignment, Run, Selection, align, together_share, unseen_calls_text
 from . import Command, common
 
 MOST_ROWS = 60  # of a table in the page

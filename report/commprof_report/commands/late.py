@@ -63,11 +63,7 @@ from ..late.verdict import LEVEL, MOSTLY_LEVEL, NEGOTIATED, NOTABLE
 from ..plots import bars as plot
 from ..roles import roles
 from ..roles.world import world_of
-from ..run.alignment import align
-from ..run.crowding import crowded_facts
-from ..run.run import Run
-from ..run.selection import Selection
-from ..run.unseen import unsampled_facts, unsampled_text
+from ..run import Run, Selection, align, crowded_facts, unsampled_facts, unsampled_text
 from ..steps.steps_summary import steps_or_none
 from ..summary.run_summary import run_summary
 from . import Command, common

@@ -43,10 +43,8 @@ from ..late.marks import HANDED
 from ..late.sentences import efficiency_text, headline as headline_of, mark_text
 from ..plots import bars as plot
 from ..roles import roles
-from ..run.alignment import align
-from ..run.crowding import crowded_facts, crowding
-from ..run.selection import Selection
-from ..run.unseen import unsampled_facts
+from ..run import Selection, align, crowded_facts, unsampled_facts
+from ..run.crowding import crowding
 from ..steps.columns import STEP, STEPS, remark
 from ..steps.long_steps import FEWEST_STEPS, PATH, doing_text
 from ..steps.step_costs import CALL, call_rows

@@ -36,8 +36,19 @@ from ..gpu import gpu_activity
 from ..late.judgement import Kind
 from ..late.late_ranks import Late
 from ..late.sentences import basis_text, details, efficiency_text, headline as run_headline
-from ..run import align, Alignment, programs_text, Run, Selection
-from ..run.unseen import ALL, SeenRow, merged, reason_text, seen_rows, unsampled_facts
+from ..run import (
+    ALL,
+    Alignment,
+    Run,
+    SeenRow,
+    Selection,
+    align,
+    merged,
+    programs_text,
+    reason_text,
+    seen_rows,
+    unsampled_facts,
+)
 from ..steps.steps_summary import StepsRow, headline, steps_summary
 from ..stuck import doing
 from ..summary.run_summary import (

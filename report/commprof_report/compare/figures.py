@@ -40,10 +40,7 @@ from ..gpu.gpu_activity import nccl_algorithm_text
 from ..late import late_ranks
 from ..late.depends import Waits
 from ..late.sums import Sums, rounded, share, transfer_shares
-from ..run import crowding
-from ..run.alignment import align
-from ..run.run import run_open
-from ..run.selection import Cells, Selection, cells_of, select
+from ..run import Cells, Selection, align, cells_of, crowding, run_open, select
 from ..steps.long_steps import Trend, trend
 from ..steps.step_costs import StepRow
 from ..steps.steps_summary import StepsSummary, mean, steps_or_none

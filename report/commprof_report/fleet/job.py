@@ -16,10 +16,20 @@ from operator import attrgetter
 from pathlib import Path
 
 from ..base import ReportError, Row, by, present, query, units
-from ..run.database import database_create, database_open, file_of, ranks_in, rows_insert
-from ..run.ledger import ledger_read
-from ..run.ledger_rows import ledger_rows
-from ..run.rank_files import RankFile, is_of_rank, rank_paths, run_describe, runs_split
+from ..run import (
+    RankFile,
+    database_create,
+    database_open,
+    file_of,
+    is_of_rank,
+    ledger_read,
+    ledger_rows,
+    rank_paths,
+    ranks_in,
+    rows_insert,
+    run_describe,
+    runs_split,
+)
 
 SQL = query.beside(__file__)
 MOST_ROWS = 60  # of a job; the rest, with the least time, is one row for each measure

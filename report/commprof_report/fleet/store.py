@@ -23,8 +23,7 @@ from typing import Any, Callable, NamedTuple, Union
 from ..base import ReportError, UsageError, by, gathered, watched
 from ..base.files import renamed_whole
 from ..base.workers import side_by_side
-from ..run.database import file_of
-from ..run.rank_files import RankFile, folder_scan, is_of_rank, runs_split
+from ..run import RankFile, file_of, folder_scan, is_of_rank, runs_split
 from .job import Job, folder_job, hashed, job_read, run_key
 
 

@@ -31,8 +31,7 @@ from ..base import (
     threshold,
     units,
 )
-from ..run.crowding import CpuTimeRow, Crowding, Use, core_uses, cpu_times, use_of
-from ..run.unseen import holes
+from ..run import CpuTimeRow, Crowding, Use, core_uses, cpu_times, holes, use_of
 from .marks import Last
 from .verdict import (
     COVERED,

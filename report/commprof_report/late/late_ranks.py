@@ -46,12 +46,18 @@ from ..calls import parts
 from ..calls.parts import negotiation
 from ..calls.views import is_device, is_inside
 from ..retime.graph import Efficiency
-from ..run.alignment import Alignment
-from ..run.crowding import Crowding, crowding
-from ..run import Cells, cells_of
-from ..run.sampled import communicators, sampled
-from ..run.selection import Selection
-from ..run.unseen import no_log_text, together_share
+from ..run import (
+    Alignment,
+    Cells,
+    Crowding,
+    Selection,
+    cells_of,
+    communicators,
+    no_log_text,
+    together_share,
+)
+from ..run.crowding import crowding
+from ..run.sampled import sampled
 from .causes import Compared, compare_own_time, root_causes
 from .judgement import (
     Kind,

@@ -62,9 +62,8 @@ from ..base import (
     whole,
 )
 from ..base.summarize import of_groups
-from ..run.alignment import Alignment
+from ..run import Alignment, FAR_NS, without_holes
 from ..run.sampled import sampled
-from ..run.unseen import FAR_NS, without_holes
 from .depends import LONG_AGO_NS, Operations, Waits
 from .reading import CallInfo, Clocks, Known, are_chosen
 from .verdict import LEVEL, Suspects, costs_of

@@ -31,10 +31,20 @@ from ..base import (
 )
 from ..base.summarize import sums as grouped_by
 from ..calls.views import is_poll
-from ..run.selection import cells_of, run_communicators
-from ..run.alignment import Alignment, Error
-from ..run.crowding import Use, cpu_times, use_of
-from ..run.sampled import Calls, FurtherMessages, communicators, sampled, synchronizing
+from ..run import (
+    Alignment,
+    Calls,
+    Error,
+    FurtherMessages,
+    Use,
+    cells_of,
+    communicators,
+    cpu_times,
+    run_communicators,
+    synchronizing,
+    use_of,
+)
+from ..run.sampled import sampled
 from .depends import Collectives
 
 SQL = query.beside(__file__)

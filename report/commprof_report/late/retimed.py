@@ -40,9 +40,8 @@ from ..retime.graph import (
     Usual,
     efficiency,
 )
-from ..run.alignment import Alignment, storable
-from ..run.unseen import FAR_NS, holes_aligned, without_holes
-from ..run.sampled import Calls as SampledCalls, sampled
+from ..run import Alignment, Calls as SampledCalls, FAR_NS, holes_aligned, storable, without_holes
+from ..run.sampled import sampled
 from .depends import (
     ALL,
     LONG_AGO_NS,

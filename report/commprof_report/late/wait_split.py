@@ -78,10 +78,8 @@ from ..base import (
     pairs,
     threshold,
 )
-from ..run.alignment import Alignment
-from ..run.sampled import Calls, sampled
-from ..run.selection import Selection
-from ..run.unseen import holes_aligned
+from ..run import Alignment, Calls, Selection, holes_aligned
+from ..run.sampled import sampled
 from .depends import (
     ALL,
     Collectives,

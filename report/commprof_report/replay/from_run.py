@@ -14,10 +14,8 @@ from sqlite3 import Connection
 from typing import Any, Callable, Dict, List, Tuple
 
 from ..base import by, units
-from ..run.alignment import Alignment, align
-from ..run.unseen import FAR_NS
-from ..run.run import Run
-from ..run.sampled import Sampled, sampled
+from ..run import Alignment, FAR_NS, Run, Sampled, align
+from ..run.sampled import sampled
 from .kit import (
     BLOCKING,
     COMPLETING,

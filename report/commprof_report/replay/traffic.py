@@ -35,9 +35,8 @@ from typing import Any
 from ..base import Columns, NONE, Texts, gathered, np, row_type, threshold, units
 from ..base.summarize import values_of
 from ..base.units import Members
-from ..run.alignment import Alignment
+from ..run import Alignment, holes_aligned, without_holes
 from ..run.sampled import sampled
-from ..run.unseen import holes_aligned, without_holes
 from .kit import (
     COMPLETING,
     Call,

@@ -40,9 +40,7 @@ from ..base import (
 from ..base.summarize import agree, around_median, matched, warm_up
 from ..calls.views import is_call
 from ..late.marks import HANDED
-from ..run import Cells, cells_of
-from ..run.alignment import Alignment
-from ..run.sampled import communicators
+from ..run import Alignment, Cells, cells_of, communicators
 from .lines import (
     OwnCalls,
     SampledCalls,

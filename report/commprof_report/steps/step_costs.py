@@ -57,9 +57,7 @@ from ..late.wait_split import (
     called,
     timelines,
 )
-from ..run import Cells, cells_of
-from ..run.alignment import Alignment
-from ..run.sampled import Calls
+from ..run import Alignment, Calls, Cells, cells_of
 from .boundaries import Boundaries, Steps
 from .columns import Costs, step_row
 from .lines import SampledCalls

@@ -28,10 +28,7 @@ from ..late.late_ranks import Late
 from ..late.marks import HANDED, WaitRegion, covered_ns, step_rows, steps_agreed_on
 from ..late.sentences import inside_text, is_mostly
 from ..retime.graph import Efficiency
-from ..run import cells_of
-from ..run.alignment import Alignment
-from ..run.unseen import holes, no_log_text
-from ..run.selection import Selection
+from ..run import Alignment, Selection, cells_of, holes, no_log_text
 from .boundaries import (
     Detection,
     Steps,

@@ -33,9 +33,7 @@ from ..base import Row, by, gathered, present, query, units
 from ..base.summarize import View, summarize, total
 from ..calls.parts import rank_rows
 from ..calls.views import is_call, is_device, is_in_mpi, is_working
-from ..run import Run, cells_of
-from ..run.ledger_format import PEER_ANY, PEER_OUTSIDE
-from ..run.process import CUT_OFF
+from ..run import CUT_OFF, PEER_ANY, PEER_OUTSIDE, Run, cells_of
 
 ENDS = {  # by state
     "finalize": "reached MPI_Finalize",

@@ -14,9 +14,17 @@ from ..calls.parts import peer_rows, rank_rows
 from ..gpu.gpu_activity import TO_AND_FROM, activity_rows
 from ..late.late_ranks import Late
 from ..retime.graph import Efficiency
-from ..run import fact_rows, Run, traffic_classify, view_rows
-from ..run.crowding import crowding, sentence
-from ..run.unseen import missing, seen_rows, seen_text
+from ..run import (
+    Run,
+    fact_rows,
+    missing,
+    seen_rows,
+    seen_text,
+    sentence,
+    traffic_classify,
+    view_rows,
+)
+from ..run.crowding import crowding
 
 STATES = {
     "running": "running",
