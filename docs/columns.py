@@ -1,4 +1,4 @@
-"""Prints docs/SCHEMA.md with the lists of keys as the reporter says them (base/__init__.py).
+"""Prints docs/SCHEMA.md with the lists of keys as the reporter says them (base/core.py).
 
 python3 docs/columns.py >SCHEMA.md    (from the top folder, with report/ in PYTHONPATH)"""
 

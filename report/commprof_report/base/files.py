@@ -32,7 +32,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
-from . import ReportError
+from .core import ReportError
 
 
 def regular_open(path: Path) -> BinaryIO:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from . import Row, row_type
+from .core import Row, row_type
 
 Kind = TypeVar("Kind", bound=NamedTuple)
 

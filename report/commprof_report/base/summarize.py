@@ -26,7 +26,7 @@ from math import exp, factorial, log
 from statistics import median
 from typing import Any, NamedTuple, Union
 
-from . import (
+from .core import (
     NONE,
     Flags,
     Floats,

@@ -30,7 +30,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
-from . import ReportError, is_worker, option, present
+from .core import ReportError, is_worker, option, present
 
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
