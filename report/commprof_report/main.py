@@ -13,8 +13,17 @@ from collections.abc import Iterable
 from typing import NoReturn
 
 from . import __version__
-from .base import EXPECTED, FAULTS, ReportError, UsageError, as_report, attempt, options_add, units
-from .base.workers import executor_open
+from .base import (
+    EXPECTED,
+    FAULTS,
+    ReportError,
+    UsageError,
+    as_report,
+    attempt,
+    executor_open,
+    options_add,
+    units,
+)
 from .commands import ALIASES, QUESTIONS, SEPARATOR, command_of, help_of
 
 PROGRAM = "hvprof-report"

@@ -9,20 +9,13 @@ from typing import Any
 
 from ..base import (
     AS_EVERYWHERE,
-    NONE,
     Field,
     Flags,
     Floats,
     Groups,
     Ints,
+    NONE,
     Row,
-    np,
-    number,
-    query,
-    text,
-    units,
-)
-from ..base.summarize import (
     Sums,
     View,
     Where,
@@ -30,9 +23,14 @@ from ..base.summarize import (
     any_total,
     durations,
     measures,
+    np,
+    number,
     own,
+    query,
     ratio,
+    text,
     total,
+    units,
 )
 from ..run import Cells, view_rows
 

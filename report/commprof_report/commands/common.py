@@ -13,8 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..base import checked, option, present, take_note, units
-from ..base.workers import EXECUTOR
+from ..base import EXECUTOR, checked, option, present, take_note, units
 from ..display import page, pictures, tables
 from ..run import MOST_SAMPLES, Run, Selection, run_open, selection, unseen_calls_text
 

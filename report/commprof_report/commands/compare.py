@@ -44,19 +44,20 @@ from itertools import islice
 from pathlib import Path
 
 from ..base import (
+    EXECUTOR,
+    Field,
+    UsageError,
     checked,
     column,
-    Field,
     keys,
     option,
     shown,
+    side_by_side,
     telling,
     threshold,
     units,
-    UsageError,
     watched,
 )
-from ..base.workers import EXECUTOR, side_by_side
 from ..compare import comparison, sides as sides_of
 from ..compare.judge import (
     Compared,

@@ -10,8 +10,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from ..base import Field, gathered, option, Row, shown, telling, units, UsageError
-from ..base.summarize import BINS
+from ..base import BINS, Field, Row, UsageError, gathered, option, shown, telling, units
 from ..calls.parts import PEER, RANK, peer_rows, rank_rows
 from ..calls.by_size import LATENCY, latency_rows, merged
 from ..calls.views import (

@@ -62,8 +62,17 @@ from pathlib import Path
 from sqlite3 import Connection, Cursor
 from typing import Any, TextIO
 
-from ..base import ReportError, UsageError, attempt, checked, option, print_note, units
-from ..base.files import renamed_whole, written_whole
+from ..base import (
+    ReportError,
+    UsageError,
+    attempt,
+    checked,
+    option,
+    print_note,
+    renamed_whole,
+    units,
+    written_whole,
+)
 from ..display import tables
 from ..exporters import parquet, perfetto, prometheus
 from ..exporters.traces import OfRank, trace_files, traces_open

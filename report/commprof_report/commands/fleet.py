@@ -18,9 +18,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..base import ReportError, UsageError, option, units
-from ..base.files import written_whole
-from ..base.workers import EXECUTOR
+from ..base import EXECUTOR, ReportError, UsageError, option, units, written_whole
 from ..display import page, tables
 from ..fleet.questions import QUESTIONS, answers, engine_open, fields, load, verdict
 from ..fleet.store import NAMES, add as add_runs, folders_below, forget, store_create, store_open

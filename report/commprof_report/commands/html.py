@@ -22,8 +22,7 @@ from functools import partial
 from pathlib import Path
 
 from ..advice import advice
-from ..base import attempt, column, FAULTS, option, Row, units, UsageError
-from ..base.files import written_whole
+from ..base import FAULTS, Row, UsageError, attempt, column, option, units, written_whole
 from ..calls.views import RANK_TIMES
 from ..compare.judge import Rules
 from ..display import page, pictures

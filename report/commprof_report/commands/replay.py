@@ -26,8 +26,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..base import column, option, ReportError, units, UsageError
-from ..base.files import renamed_whole, written_whole
+from ..base import ReportError, UsageError, column, option, renamed_whole, units, written_whole
 from ..compare.figures import Figures, row_name
 from ..compare.sides import MOST_NAMED, Checked, altered, checked_write, kit_replayed
 from ..display import tables

@@ -37,17 +37,17 @@ from pathlib import Path
 from typing import Any
 
 from ..base import (
+    Field,
+    ReportError,
+    UsageError,
     checked,
     column,
-    Field,
     option,
-    ReportError,
     seconds,
     threshold,
     units,
-    UsageError,
+    written_whole,
 )
-from ..base.files import written_whole
 from ..compare.comparison import change_text, compare as compare_sides, finding_text, interval_text
 from ..compare.judge import Rules, VerdictRow, fewest_pairs
 from ..compare.sides import checked_read, checked_write

@@ -32,9 +32,27 @@ from sqlite3 import Connection
 from statistics import fmean
 from typing import Any, Tuple
 
-from ..base import Flags, Floats, Ints, NONE, ReportError, gathered, np, query, threshold, units
-from ..base.summarize import View, measures, of_buckets, own, summarize, sums, total
-from ..base.units import Members, members_text
+from ..base import (
+    Flags,
+    Floats,
+    Ints,
+    Members,
+    NONE,
+    ReportError,
+    View,
+    gathered,
+    measures,
+    members_text,
+    np,
+    of_buckets,
+    own,
+    query,
+    sums,
+    threshold,
+    total,
+    units,
+)
+from ..base.summarize import summarize
 from ..experiment.plan import canaries_read
 from ..gpu.gpu_activity import nccl_algorithm_text
 from ..late import late_ranks

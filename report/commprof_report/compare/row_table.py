@@ -15,8 +15,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 from statistics import fmean, median
 
-from ..base import Row, gathered, threshold, units, whole
-from ..base.summarize import benjamini_hochberg
+from ..base import Row, benjamini_hochberg, gathered, threshold, units, whole
 from .judge import (
     Compared,
     DIFFERENT,

@@ -19,8 +19,17 @@ from os.path import commonprefix
 from pathlib import Path
 from string import ascii_uppercase
 
-from ..base import ReportError, UsageError, units
-from ..base.files import json_read, list_in, number_in, text_in, whole_in, written_whole
+from ..base import (
+    ReportError,
+    UsageError,
+    json_read,
+    list_in,
+    number_in,
+    text_in,
+    units,
+    whole_in,
+    written_whole,
+)
 from ..experiment import plan as plans
 from .figures import Figures, Group
 

@@ -9,8 +9,7 @@ import textwrap
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..base.files import renamed_whole
-from ..base import ReportError, checked
+from ..base import ReportError, checked, renamed_whole
 from .colours import INK, in_both_modes
 
 ENDINGS = (".png", ".svg", ".pdf")

@@ -28,16 +28,17 @@ from pathlib import Path
 from random import Random
 from typing import Any, BinaryIO
 
-from ..base import ReportError, units
-from ..base.workers import end_with_parent
-from ..base.files import (
+from ..base import (
     MOST_BYTES,
+    ReportError,
+    end_with_parent,
     json_parse,
     json_read,
     list_in,
     number_in,
     regular_open,
     text_in,
+    units,
     whole_in,
     written_whole,
 )

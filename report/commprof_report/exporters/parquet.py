@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from sqlite3 import Connection
 
-from ..base import ReportError
-from ..base.files import renamed_whole
+from ..base import ReportError, renamed_whole
 
 ROWS = 100_000  # in memory at a time
 

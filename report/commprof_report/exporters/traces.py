@@ -23,8 +23,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..base import ReportError, present, query, units, watched, whole
-from ..base.files import JsonStream, json_open
+from ..base import JsonStream, ReportError, json_open, present, query, units, watched, whole
 from ..run import Selection
 
 SQL = query.beside(__file__)

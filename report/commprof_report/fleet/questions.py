@@ -24,6 +24,7 @@ from ..base import (
     ReportError,
     Row,
     UsageError,
+    benjamini_hochberg,
     gathered,
     np,
     query,
@@ -32,7 +33,6 @@ from ..base import (
     threshold,
     units,
 )
-from ..base.summarize import benjamini_hochberg
 from .store import PARTITIONS, Store, TABLES, duckdb, files_of, job_files
 
 

@@ -20,9 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Callable, NamedTuple, Union
 
-from ..base import ReportError, UsageError, by, gathered, watched
-from ..base.files import renamed_whole
-from ..base.workers import side_by_side
+from ..base import ReportError, UsageError, by, gathered, renamed_whole, side_by_side, watched
 from ..run import RankFile, file_of, folder_scan, is_of_rank, runs_split
 from .job import Job, folder_job, hashed, job_read, run_key
 

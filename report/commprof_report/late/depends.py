@@ -30,11 +30,12 @@ from collections.abc import Iterator
 from sqlite3 import Connection
 
 from ..base import (
-    NONE,
     Columns,
     Flags,
     Groups,
     Ints,
+    Members,
+    NONE,
     Texts,
     found_in,
     np,
@@ -42,7 +43,6 @@ from ..base import (
     pairs,
     query,
 )
-from ..base.units import Members
 
 SQL = query.beside(__file__)
 MOST_RANKS = 1 << 31

@@ -26,22 +26,23 @@ from sqlite3 import Connection
 from typing import Any
 
 from ..base import (
-    NONE,
     Columns,
     Floats,
     Ints,
+    NONE,
     Row,
     Texts,
+    among,
     by_rank,
     found_in,
     grouped,
     np,
     query,
     row_type,
+    sums as grouped_by,
     threshold,
     units,
 )
-from ..base.summarize import among, sums as grouped_by
 from ..calls import parts
 from ..calls.parts import negotiation
 from ..calls.views import is_device, is_inside

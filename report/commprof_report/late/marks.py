@@ -23,8 +23,7 @@ from sqlite3 import Connection
 from statistics import fmean, median
 from typing import Callable
 
-from ..base import Ints, Row, gathered, np, query, threshold
-from ..base.summarize import matched, warm_up
+from ..base import Ints, Row, gathered, matched, np, query, threshold, warm_up
 from ..run.selection import CONTROL_BYTES
 from .verdict import FEWEST_BLOCKS, NOTABLE, Participants, blame, block_count, costs_of
 

@@ -42,12 +42,12 @@ from collections.abc import Mapping, Sequence
 from sqlite3 import Connection
 
 from ..base import (
-    NONE,
     Columns,
     Flags,
     Floats,
     Groups,
     Ints,
+    NONE,
     Texts,
     by,
     by_rank,
@@ -55,13 +55,13 @@ from ..base import (
     grouped,
     np,
     numbered,
+    of_groups,
     pairs,
     query,
     read,
     threshold,
     whole,
 )
-from ..base.summarize import of_groups
 from ..run import Alignment, FAR_NS, without_holes
 from ..run.sampled import sampled
 from .depends import LONG_AGO_NS, Operations, Waits

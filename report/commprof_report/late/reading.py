@@ -12,12 +12,12 @@ from sqlite3 import Connection
 from typing import Any, NamedTuple
 
 from ..base import (
-    NONE,
     Columns,
     Flags,
     Floats,
     Groups,
     Ints,
+    NONE,
     TextInts,
     Texts,
     by_rank,
@@ -27,9 +27,9 @@ from ..base import (
     np,
     query,
     read,
+    sums as grouped_by,
     threshold,
 )
-from ..base.summarize import sums as grouped_by
 from ..calls.views import is_poll
 from ..run import (
     Alignment,

@@ -8,35 +8,35 @@ from typing import Any
 
 from ..base import (
     AS_EVERYWHERE,
-    NONE,
     Columns,
+    Counters,
     Field,
     Flags,
     Floats,
     Groups,
     Ints,
+    NONE,
+    NO_VALUE,
     Row,
     Texts,
+    View,
     by,
     found_in,
+    line_ns,
     np,
     number,
     numbered,
-    row_type,
-    text,
-    threshold,
-)
-from ..base.summarize import (
-    Counters,
-    View,
-    line_ns,
     of_groups,
     ratio,
-    summarize,
+    row_type,
+    share as share_text,
+    size,
     sums as grouped_by,
+    text,
+    threshold,
     values_of,
 )
-from ..base.units import NO_VALUE, share as share_text, size
+from ..base.summarize import summarize
 from ..calls.views import PASSES
 from ..run import Cells
 from .causes import Causes, Compared

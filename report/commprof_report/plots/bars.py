@@ -17,8 +17,7 @@ from math import expm1, inf, log1p, nan
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Dict, NamedTuple
 
-from ..base import Row, gathered, np, present, units
-from ..base.summarize import of_buckets
+from ..base import Row, gathered, np, of_buckets, present, units
 from ..calls.by_size import LEAST_NS
 from ..display import colours
 

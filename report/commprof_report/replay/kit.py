@@ -51,8 +51,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from ..base import ReportError
-from ..base.files import library_file, library_text
+from ..base import ReportError, library_file, library_text
 
 VERSION = 1
 NONE = "-"

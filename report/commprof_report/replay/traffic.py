@@ -32,9 +32,18 @@ from itertools import count
 from sqlite3 import Connection
 from typing import Any
 
-from ..base import Columns, NONE, Texts, gathered, np, row_type, threshold, units
-from ..base.summarize import values_of
-from ..base.units import Members
+from ..base import (
+    Columns,
+    Members,
+    NONE,
+    Texts,
+    gathered,
+    np,
+    row_type,
+    threshold,
+    units,
+    values_of,
+)
 from ..run import Alignment, holes_aligned, without_holes
 from ..run.sampled import sampled
 from .kit import (

@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from sqlite3 import Connection
 from statistics import fmean
 
-from ..base import Field, Groups, Row, np, row_type, threshold
-from ..base.summarize import sums
+from ..base import Field, Groups, Row, np, row_type, sums, threshold
 from ..calls.views import is_mpi_call, is_working
 from ..late.late_ranks import Late
 from ..late.verdict import COVERED

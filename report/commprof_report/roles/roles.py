@@ -11,8 +11,20 @@ from collections import Counter, namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from sqlite3 import Connection
 
-from ..base import AS_EVERYWHERE, Field, Row, attempt, gathered, query, row_type, text, threshold
-from ..base.units import members_shown, operation, shortened
+from ..base import (
+    AS_EVERYWHERE,
+    Field,
+    Row,
+    attempt,
+    gathered,
+    members_shown,
+    operation,
+    query,
+    row_type,
+    shortened,
+    text,
+    threshold,
+)
 from ..calls.views import COMMUNICATOR_USE
 from ..run.selection import view_rows
 from .world import CONTROL_BYTES, FEWEST, Group, World, ways, world_of

@@ -13,20 +13,25 @@ from collections.abc import Collection, Iterable, Sequence
 from sqlite3 import Connection
 
 from ..base import (
-    NONE,
     Flags,
     Groups,
+    Members,
+    NONE,
     Row,
+    Sums,
+    View,
+    among,
     by_rank,
     gathered,
     grouped,
     np,
+    own,
     query,
     threshold,
+    total,
     whole,
 )
-from ..base.summarize import Sums, View, among, own, summarize, total
-from ..base.units import Members
+from ..base.summarize import summarize
 from ..run.sampled import communicators, sampled
 from ..run.selection import cells_of, run_communicators, traffic_classify
 

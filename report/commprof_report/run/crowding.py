@@ -24,8 +24,7 @@ from operator import or_
 from sqlite3 import Connection
 from statistics import fmean
 
-from ..base import Row, attempt, gathered, present, query, threshold, units
-from ..base.units import spans_in
+from ..base import Row, attempt, gathered, present, query, spans_in, threshold, units
 
 SQL = query.beside(__file__)
 

@@ -27,8 +27,7 @@ from typing import Any, Tuple
 from urllib.parse import quote
 
 from .. import APPLICATION_ID
-from ..base import ReportError, Row, query, version_check
-from ..base.files import library_text, regular_open
+from ..base import ReportError, Row, library_text, query, regular_open, version_check
 from .sampled import SAMPLED, Sampled, Thinning
 
 SQL = query.beside(__file__)

@@ -34,10 +34,10 @@ from ..base import (
     gathered,
     grouped,
     np,
+    regular_open,
     units,
     version_check,
 )
-from ..base.files import regular_open
 from . import process
 from .ledger_format import (
     BYTES_UNKNOWN,

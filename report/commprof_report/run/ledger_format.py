@@ -16,8 +16,7 @@ from functools import cached_property, lru_cache
 from itertools import islice, repeat
 from typing import Any
 
-from ..base import np, row_type
-from ..base.files import source_text
+from ..base import np, row_type, source_text
 
 # the types of numpy
 CODES = {

@@ -13,9 +13,18 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
-from ..base import ReportError, Row, UsageError, Value, gathered, present, units, watched
-from ..base.files import regular_open
-from ..base.workers import side_by_side
+from ..base import (
+    ReportError,
+    Row,
+    UsageError,
+    Value,
+    gathered,
+    present,
+    regular_open,
+    side_by_side,
+    units,
+    watched,
+)
 from .database import (
     ARCHIVE,
     RankOfFile,

@@ -11,10 +11,19 @@ from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from ..base import ReportError, gathered, query, units, watched
-from ..base.files import common_folder, distinct
-from ..base.workers import side_by_side
-from ..base.units import members_listed, members_shown, spans_in
+from ..base import (
+    ReportError,
+    common_folder,
+    distinct,
+    gathered,
+    members_listed,
+    members_shown,
+    query,
+    side_by_side,
+    spans_in,
+    units,
+    watched,
+)
 from . import process
 from .database import (
     ARCHIVE,

@@ -18,26 +18,29 @@ from statistics import median_high
 from typing import NamedTuple
 
 from ..base import (
-    NONE,
     Columns,
     Flags,
     Floats,
     Ints,
+    NONE,
     Row,
     Texts,
+    agree,
+    around_median,
     by_rank,
     covered,
     gathered,
     grouped,
     joined,
+    matched,
     np,
     present,
     query,
     table,
     threshold,
     units,
+    warm_up,
 )
-from ..base.summarize import agree, around_median, matched, warm_up
 from ..calls.views import is_call
 from ..late.marks import HANDED
 from ..run import Alignment, Cells, cells_of, communicators

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..base import AS_EVERYWHERE, Columns, Field, Row, row_type
-from ..base.units import NO_VALUE, duration
+from ..base import AS_EVERYWHERE, Columns, Field, NO_VALUE, Row, duration, row_type
 
 STEPS = (
     Field(

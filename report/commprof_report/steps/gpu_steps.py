@@ -15,8 +15,21 @@ from sqlite3 import Connection
 from statistics import fmean, median
 from typing import Tuple
 
-from ..base import NONE, Columns, Field, Flags, Row, by_rank, gathered, grouped, np, row_type, whole
-from ..base.summarize import DEVIATION, around_median
+from ..base import (
+    Columns,
+    DEVIATION,
+    Field,
+    Flags,
+    NONE,
+    Row,
+    around_median,
+    by_rank,
+    gathered,
+    grouped,
+    np,
+    row_type,
+    whole,
+)
 from ..gpu.gpu_activity import device_facts, selected_groups
 from ..gpu.overlap import (
     Busy,

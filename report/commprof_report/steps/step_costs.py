@@ -21,15 +21,18 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 
 from ..base import (
-    NONE,
     Columns,
     Field,
     Flags,
     Floats,
     Ints,
+    NONE,
+    NO_VALUE,
     Row,
     TextInts,
+    View,
     by_rank,
+    duration,
     found_in,
     grouped,
     joined,
@@ -37,12 +40,15 @@ from ..base import (
     query,
     read,
     row_type,
+    share,
+    size,
     table,
     text,
+    three_digits,
+    total,
     units,
 )
-from ..base.summarize import View, summarize, total
-from ..base.units import NO_VALUE, duration, share, size, three_digits
+from ..base.summarize import summarize
 from ..calls.views import is_completion, is_in_mpi, is_poll
 from ..late.depends import Waits
 from ..late.late_ranks import Late

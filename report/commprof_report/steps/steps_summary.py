@@ -21,8 +21,7 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 from statistics import fmean
 
-from ..base import Row, attempt, by_rank, grouped, np, threshold, units
-from ..base.summarize import of_values
+from ..base import Row, attempt, by_rank, grouped, np, of_values, threshold, units
 from ..calls.parts import Negotiation, negotiation
 from ..late.late_ranks import Late
 from ..late.marks import HANDED, WaitRegion, covered_ns, step_rows, steps_agreed_on

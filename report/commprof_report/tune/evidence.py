@@ -16,8 +16,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..base import ReportError, units
-from ..base.files import json_read, list_in, number_in, renamed_whole, text_in, whole_in
+from ..base import (
+    ReportError,
+    json_read,
+    list_in,
+    number_in,
+    renamed_whole,
+    text_in,
+    units,
+    whole_in,
+)
 from ..compare.judge import NOTHING, Compared, Rules
 
 OPEN_MPI, INTEL, MPICH, NCCL = "Open MPI", "Intel MPI", "MPICH", "NCCL"
