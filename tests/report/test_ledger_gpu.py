@@ -8,7 +8,7 @@ from pathlib import Path
 import planted
 import pytest
 from commprof_report.gpu import overlap
-from commprof_report.run import ledger, process
+from commprof_report.run import ledger, ledger_rows
 from commprof_report.run.ledger_format import layout
 from commprof_report.run.run import run_open
 from planted import (
@@ -86,7 +86,7 @@ def test_what_gpus_did_before_a_reset_does_not_count(tmp_path):
 def test_what_a_process_left_uncollected_is_missing_once_it_has_ended(
     written, monkeypatch, state, uncollected
 ):
-    monkeypatch.setattr(process, "process_state", lambda pid, facts: state)
+    monkeypatch.setattr(ledger_rows, "process_state", lambda pid, facts: state)
     asked = "SELECT value FROM fact WHERE key = 'gpu.uncollected_ns'"
     one = written(ended="running").header(gpu_uncollected_ns=1_200_000_000, gpu_late_ns=5)
     assert one.ask(asked) == uncollected

@@ -10,7 +10,7 @@ import time
 import planted
 import pytest
 from cases import of
-from commprof_report.run import ledger, process, rank_files
+from commprof_report.run import ledger, ledger_format, rank_files
 from planted import SECOND, START_UNIX_NS, Cell, Doing, Rank, process_facts
 
 
@@ -36,36 +36,36 @@ def other_process():
 
 def test_a_process_that_lives_is_told_from_one_that_was_killed(other_process):
     facts = process_facts(other_process.pid)
-    assert process.process_state(other_process.pid, facts) == "running"
+    assert ledger_format.process_state(other_process.pid, facts) == "running"
     other_process.kill()
     # a zombie still has a place in /proc
     os.waitid(os.P_PID, other_process.pid, os.WEXITED | os.WNOWAIT)
-    assert process.process_state(other_process.pid, facts) == "killed"
+    assert ledger_format.process_state(other_process.pid, facts) == "killed"
     other_process.wait()
-    assert process.process_state(other_process.pid, facts) == "killed"
+    assert ledger_format.process_state(other_process.pid, facts) == "killed"
 
 
 def test_a_process_id_that_was_given_again_is_not_the_process():
     facts = process_facts(os.getpid())
-    assert process.process_state(os.getpid(), {**facts, "process_start": "1"}) == "killed"
+    assert ledger_format.process_state(os.getpid(), {**facts, "process_start": "1"}) == "killed"
 
 
 @pytest.mark.parametrize("fact", ("boot_id", "pid_namespace"))
 def test_a_process_of_another_node_or_container_may_live_or_not(fact):
     facts = process_facts(os.getpid())
-    assert process.process_state(os.getpid(), {**facts, fact: "another"}) == "unknown"
+    assert ledger_format.process_state(os.getpid(), {**facts, fact: "another"}) == "unknown"
     del facts[fact]
-    assert process.process_state(os.getpid(), facts) == "unknown"
+    assert ledger_format.process_state(os.getpid(), facts) == "unknown"
 
 
 def test_a_process_that_proc_hides_is_not_said_to_be_killed(monkeypatch, other_process):
     """Mounted with hidepid, it shows a user no processes of others."""
-    monkeypatch.setattr(process, "_state_and_start", lambda pid: ("", ""))
+    monkeypatch.setattr(ledger_format, "_state_and_start", lambda pid: ("", ""))
     facts = process_facts(other_process.pid)
-    assert process.process_state(other_process.pid, facts) == "unknown"
+    assert ledger_format.process_state(other_process.pid, facts) == "unknown"
     other_process.kill()
     other_process.wait()
-    assert process.process_state(other_process.pid, facts) == "killed"
+    assert ledger_format.process_state(other_process.pid, facts) == "killed"
 
 
 def test_the_wall_time_of_a_process_that_lives_goes_up_to_now(report, tmp_path, monkeypatch):

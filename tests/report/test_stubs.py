@@ -8,7 +8,7 @@ import subprocess
 
 import planted
 import pytest
-from commprof_report.run import ledger, process
+from commprof_report.run import ledger, ledger_format
 from planted import Cell, Rank, process_facts
 
 HASH = "0123456789abcdef"
@@ -153,7 +153,7 @@ def test_a_rank_that_finalizes_while_the_folder_is_read_is_read_from_its_databas
 ):
     """The ledger is removed before its stub."""
     plant(node, 0)
-    complain = process.not_here
+    complain = ledger_format.not_here
 
     def finalize_and_complain(path, of_rank):
         planted.write_database(tmp_path / "run" / "rank-0.db", rank(world_size=1, ended="finalize"))

@@ -47,7 +47,7 @@ from ..base import (
     units,
 )
 from ..display import page, tables
-from ..run import process, Run, run_open, selection
+from ..run import CUT_OFF, Run, run_open, selection
 from ..stuck import doing
 from ..stuck.doing import Killed, Position, Stuck, Wait
 from . import Command, common
@@ -154,7 +154,7 @@ def _killed_verdict(killed: Killed, is_explained: bool) -> Verdict:
     ranks = f"{len(killed.ranks)} ranks" + ("" if killed.is_whole else " that left a file")
     is_known = all(rank.state == "killed" for rank in killed.ranks)
     what = (
-        f"All {ranks} {process.CUT_OFF}."
+        f"All {ranks} {CUT_OFF}."
         if is_known
         else f"None of the {ranks} came to an end; whether they still run cannot be seen from here."
     )

@@ -23,13 +23,13 @@ from ..run import (
     file_of,
     is_of_rank,
     ledger_read,
-    ledger_rows,
     rank_paths,
     ranks_in,
     rows_insert,
     run_describe,
     runs_split,
 )
+from ..run.ledger_rows import ledger_rows
 
 SQL = query.beside(__file__)
 MOST_ROWS = 60  # of a job; the rest, with the least time, is one row for each measure

@@ -23,9 +23,7 @@ from .database import (
     rows_insert,
 )
 from .ledger import ledger_read
-from .ledger_format import PEER_ANY, PEER_OUTSIDE
-from .ledger_rows import ledger_rows
-from .process import CUT_OFF
+from .ledger_format import CUT_OFF, PEER_ANY, PEER_OUTSIDE
 from .rank_files import (
     RankFile,
     file_scan,

@@ -38,7 +38,6 @@ from ..base import (
     units,
     version_check,
 )
-from . import process
 from .ledger_format import (
     BYTES_UNKNOWN,
     CALLS,
@@ -50,6 +49,7 @@ from .ledger_format import (
     FORMAT,
     HEADER_BYTES,
     KERNELS,
+    KILLED,
     MEMORY_KIND_TO_BIT,
     MOST,
     MOST_CHUNKS,
@@ -58,14 +58,19 @@ from .ledger_format import (
     NO_TAG,
     SAMPLES,
     SIGNATURES,
+    Stub,
     THREADS,
+    UNKNOWN,
     VERSION,
+    is_of_this_node,
     layout,
+    not_here,
     number,
     numbers_of,
+    process_state,
+    stub_read,
     text,
 )
-from .process import Stub, not_here, stub_read
 
 MAGIC = b"commprof-ledger\n"
 MOST_RANKS = 1 << 24
@@ -251,7 +256,7 @@ def original_find(copy: Ledger) -> Path | None:
     key = attrgetter("pid", "start_unix_ns", "world_rank", "world_size")
     is_same = not found.header.copied_unix_ns and key(found.header) == key(copy.header)
     boots = {each.facts.get("boot_id") for each in (copy, found)}
-    is_of_its_boot = process.is_of_this_node(copy.facts) or len(boots) == 1
+    is_of_its_boot = is_of_this_node(copy.facts) or len(boots) == 1
     return original if is_same and is_of_its_boot else None
 
 
@@ -265,9 +270,9 @@ def _read_at_rest(path: Path, wanted: frozenset[int]) -> Ledger:
         for attempt in range(TRIES):
             ledger = Ledger(path, file, wanted)
             moving, moved = _moving(ledger.header), _moving(_header_read(path, file))
-            state = process.process_state(ledger.header.pid, ledger.facts)
-            is_closed = moving[0] == moving[1] or state == process.KILLED
-            if moving == moved and (is_closed or (moving == seen and state == process.UNKNOWN)):
+            state = process_state(ledger.header.pid, ledger.facts)
+            is_closed = moving[0] == moving[1] or state == KILLED
+            if moving == moved and (is_closed or (moving == seen and state == UNKNOWN)):
                 break
             seen = moved
             time.sleep(FIRST_PAUSE_S * 2**attempt)

@@ -6,7 +6,6 @@ import time
 from typing import Any
 
 from ..base import Columns, np, units
-from . import process
 from .ledger import (
     DIRECTIONS,
     HEADER,
@@ -33,6 +32,7 @@ from .ledger_format import (
     DOING_SLOT_BIT,
     IN_MPI,
     KERNELS,
+    Kind,
     MOST,
     NAMES,
     NO_RANK,
@@ -45,20 +45,21 @@ from .ledger_format import (
     READING_KNOWN,
     READING_POWER,
     RECENT_COLLECTIVES,
+    RUNNING,
+    Rows,
     SIGNATURE_COMMUTATIVE,
     SIGNATURE_COUNTS,
     STATUS_PLACES,
     WINDOW_NS_LOG2,
     WORDS_MOST,
     WORD_PLACES,
-    Kind,
-    Rows,
     believed,
     hexadecimal,
     layout,
     number,
     numbers_of,
     plausible,
+    process_state,
     text,
     unless,
 )
@@ -100,7 +101,7 @@ def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[Any]]:
     facts = {**ledger.facts, **usage_facts(ledger), **facts_of_life}
     # how long the activities were that came too late; of how long before the end records may be
     # missing: those of a process that lives are still to come
-    is_alive = facts_of_life.get("process_state") == process.RUNNING
+    is_alive = facts_of_life.get("process_state") == RUNNING
     gpu_ns = {
         "gpu.late_ns": ledger.header.gpu_late_ns,
         "gpu.uncollected_ns": 0 if is_alive else ledger.header.gpu_uncollected_ns,
@@ -445,9 +446,9 @@ def life_of(ledger: Ledger, clock: Clock) -> tuple[int, dict[str, str]]:
     copied = {"ledger_copied_unix_ns": str(header.copied_unix_ns)} if header.copied_unix_ns else {}
     if has_ended(ledger):
         return believed(header.end_ns - header.start_ns), copied
-    state = process.process_state(header.pid, ledger.facts)
+    state = process_state(header.pid, ledger.facts)
     written_ns = (header.copied_unix_ns or ledger.modified_unix_ns) - header.start_unix_ns
-    if state == process.RUNNING and not header.copied_unix_ns:
+    if state == RUNNING and not header.copied_unix_ns:
         written_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC) - header.start_ns
     acted_ns = since_ns(clock, ledger.entries("THREADS"))
     last_ns = max(believed(written_ns), int(acted_ns.max(initial=0)))

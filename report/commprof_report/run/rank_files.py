@@ -36,7 +36,7 @@ from .database import (
     unpacked,
 )
 from .ledger import MAGIC, ledger_read_facts
-from .process import PREFIX, LedgerIsNotHere
+from .ledger_format import PREFIX, LedgerIsNotHere
 
 RANK_FILE = re.compile(r"rank-(\d+)\.(db|ledger)")
 SQLITE_MAGIC = b"SQLite format 3\0"

@@ -24,7 +24,6 @@ from ..base import (
     units,
     watched,
 )
-from . import process
 from .database import (
     ARCHIVE,
     database_copy,
@@ -36,6 +35,7 @@ from .database import (
 )
 from .ledger import ledger_read
 from .ledger_rows import ledger_rows
+from .ledger_format import CUT_OFF
 from .rank_files import (
     ASIDES,
     RankFile,
@@ -337,9 +337,8 @@ def _copies_note(run: Run) -> None:
 
 EARLY = {
     "running": "{0} still running; shown up to now",
-    "killed": f"{process.CUT_OFF}; shown up to the last finished call",
-    "running or killed": f"{{0}} still running, or {process.CUT_OFF}; shown up to the last "
-    "finished call",
+    "killed": f"{CUT_OFF}; shown up to the last finished call",
+    "running or killed": f"{{0}} still running, or {CUT_OFF}; shown up to the last finished call",
 }
 
 
