@@ -79,6 +79,7 @@ from .summarize import (
     Counters,
     DEVIATION,
     Sums,
+    Table,
     View,
     Where,
     agree,

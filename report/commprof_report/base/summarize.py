@@ -28,6 +28,7 @@ from typing import Any, NamedTuple, Union
 
 from .core import (
     NONE,
+    Columns,
     Flags,
     Floats,
     Groups,
@@ -57,6 +58,21 @@ class Counters:
     def is_in(self, name: str, *texts: str) -> Flags:
         """Whether the column has one of these texts."""
         return self.texts.among(getattr(self, name), texts)
+
+
+class Table(Counters):
+    """Columns, so that their rows can be grouped."""
+
+    text_names = frozenset(("identity", "call", "wait_state"))
+
+    def __init__(self, columns: Columns, texts: Texts) -> None:
+        self.columns, self.texts = columns, texts
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.columns, name)
+
+    def __len__(self) -> int:
+        return len(self.columns)
 
 
 class Sums:

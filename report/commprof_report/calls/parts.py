@@ -13,8 +13,22 @@ from collections import Counter, namedtuple
 from collections.abc import Callable, Iterator
 from sqlite3 import Connection
 
-from ..base import AS_EVERYWHERE, Field, Flags, Row, keys, number, query, row_type, text, units
-from ..base.summarize import View, among, own, summarize, total
+from ..base import (
+    AS_EVERYWHERE,
+    Columns,
+    Field,
+    Flags,
+    Row,
+    Texts,
+    keys,
+    number,
+    query,
+    read,
+    row_type,
+    text,
+    units,
+)
+from ..base.summarize import Table, View, among, own, summarize, sums as grouped_by, total
 from ..run import Cells, cells_of, cpu_times, traffic_classify, view_rows
 from .views import RANK_SUMS, busiest_threads, is_call, is_device, is_working
 
@@ -322,12 +336,23 @@ def around(region: str) -> Iterator[str]:
         yield region
 
 
+def region_spans(connection: Connection) -> Table:
+    """When each thread was in each region, in the order of regions, ranks and time: name,
+    world_rank, thread, is_main, begin_ns, end_ns, span_ns; whatever was selected."""
+    texts = Texts()
+    return Table(read(Columns, SQL.run(connection, "visits"), texts), texts)
+
+
 def region_rows(connection: Connection) -> list[Row]:
     """The one with the most time first, and what is outside all regions last."""
-    cells = cells_of(connection)
+    cells, spans = (
+        cells_of(connection),
+        grouped_by(region_spans(connection), ["name", "world_rank"]),
+    )
+    columns = spans.world_rank.tolist(), spans.groups.counts.tolist(), spans.sum("span_ns").tolist()
     visits = {
         (region, rank): (times, ns)
-        for region, rank, times, ns in SQL.run(connection, "visits")
+        for region, rank, times, ns in zip(spans.texts(spans.name), *columns)
         if cells.has("region", region) and rank in cells.counted
     }
     alone: dict[tuple[str, int], tuple] = dict.fromkeys(visits, (0,) * len(SUMS))

@@ -1,5 +1,4 @@
--- How often, and for how long, were the threads of each rank in each region, in the sampled time?
-SELECT name AS region, region_span.world_rank, count(*) AS visits, sum(end_ns - begin_ns) AS span_ns
-FROM region_span
-JOIN region USING (world_rank, region)
-GROUP BY name, region_span.world_rank;
+-- When was each thread in each region? Whatever was selected.
+SELECT region.name, region_span.world_rank, thread, coalesce(is_main, 1) AS is_main, begin_ns, end_ns, end_ns - begin_ns AS span_ns
+FROM region_span JOIN region USING (world_rank, region) LEFT JOIN thread USING (world_rank, thread)
+ORDER BY region.name, region_span.world_rank, begin_ns;

@@ -12,7 +12,7 @@ The columns of `late --by run` are here, too.
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 from sqlite3 import Connection
 from statistics import fmean
@@ -22,22 +22,19 @@ from ..base import (
     AS_EVERYWHERE,
     Field,
     Row,
-    gathered,
     keys,
     np,
     present,
-    query,
     row_type,
     threshold,
     units,
 )
-from ..run import CpuTimeRow, Crowding, Use, core_uses, cpu_times, holes, use_of
+from ..run import CpuTimeRow, Crowding, Use, core_uses, cpu_times, use_of
 from .marks import Last
 from .verdict import (
     COVERED,
     FEWEST_BLOCKS,
     FEWEST_TRANSFERS,
-    MAJORITY,
     NEGOTIATED,
     NOTABLE,
     Blame,
@@ -45,9 +42,6 @@ from .verdict import (
     Named,
 )
 from .wait_split import COUNT, FILES, OUTSIDE, TRANSFER, Lines
-
-
-SQL = query.beside(__file__)
 
 
 class Kind(Enum):
@@ -112,19 +106,6 @@ def judged(
     if named is None or named.gain_ns < notable_ns(counted):
         return Kind.SPREAD if kind in NAMING else kind, None
     return kind, named if kind in (Kind.TRANSFER, *NAMING) else None
-
-
-def late_region(connection: Connection, ranks: Container[int]) -> str | None:
-    """The region in which these ranks are longer than the others, outside MPI; None if most of that
-    is not in one region, or spans of regions may be missing."""
-    rows = () if holes(connection) else SQL.run(connection, "late_regions")
-    by_region = gathered((name, (rank in ranks, ns)) for rank, name, ns in rows)
-    longer = {}
-    for name, spent in by_region.items():
-        others, own = ([ns for is_own, ns in spent if is_own == each] for each in (False, True))
-        longer[name] = max(0.0, fmean(own or [0.0]) - fmean(others or [0.0]))
-    longest = max(longer, key=longer.__getitem__, default="")
-    return longest if longer.get(longest, 0.0) > MAJORITY * sum(longer.values()) else None
 
 
 def without(found: Blame, are_excused: Callable[[Named], bool]) -> tuple[Blame, Named | None]:

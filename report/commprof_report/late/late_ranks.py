@@ -20,9 +20,9 @@ from __future__ import annotations
 
 import math
 from collections import namedtuple
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from sqlite3 import Connection
+from statistics import fmean
 from typing import Any
 
 from ..base import (
@@ -31,11 +31,13 @@ from ..base import (
     Ints,
     NONE,
     Row,
+    Table,
     Texts,
     among,
     by_rank,
     found_in,
     grouped,
+    gathered,
     np,
     query,
     row_type,
@@ -44,7 +46,7 @@ from ..base import (
     units,
 )
 from ..calls import parts
-from ..calls.parts import negotiation
+from ..calls.parts import negotiation, region_spans
 from ..calls.views import is_device, is_inside
 from ..retime.graph import Efficiency
 from ..run import (
@@ -54,6 +56,7 @@ from ..run import (
     Selection,
     cells_of,
     communicators,
+    holes,
     no_log_text,
     together_share,
 )
@@ -69,7 +72,6 @@ from .judgement import (
     is_by_transfer,
     judged,
     lacks_cores,
-    late_region,
     late_row,
     notable_ns,
     reason,
@@ -78,7 +80,7 @@ from .judgement import (
 from .depends import Waits
 from .marks import Last, last_at_marks, wait_region
 from .messages import Link, slow_links
-from .reading import Known, are_chosen, known
+from .reading import Known, are_chosen, known, region_names
 from .retimed import Part, Retimed, retimed
 from .sums import (
     Sums,
@@ -91,6 +93,7 @@ from .sums import (
     run_row,
     size_rows,
     slow_size,
+    stacked,
     state_rows,
     uncaused_ns,
 )
@@ -149,7 +152,7 @@ class Late:
         cells = cells_of(connection).whole
         is_negotiated = cells.is_negotiating & cells.is_in("family", "collective", "neighborhood")
         negotiated = {*map(cells.texts.text, np.unique(cells.identity[is_negotiated]).tolist())}
-        self.wait_region = wait_region(connection)
+        self.wait_region = wait_region(connection, known)
         costs = arrival_costs(self.sums, compared, known.calls)
         self.costs = costs.take(~self.sums.texts.among(costs.identity, negotiated))
         self.blocks = block_count(self.costs)
@@ -328,7 +331,7 @@ class Late:
             late_share=named.share,
             late_gain_ns=named.gain_ns,
             late_p=named.p,
-            late_region=late_region(self.connection, ranks),
+            late_region=late_region(self.connection, self.split.known, ranks),
             late_programs=", ".join(own) if len(self.programs) > 1 else None,
             late_hosts=units.Listed(sorted({hosts[rank] for rank in ranks})),
         )
@@ -450,6 +453,37 @@ def split(run: Selection, alignment: Alignment) -> Split:
     return Split(about, of_all, sums, list(counted_ns), inside, row)
 
 
+def late_region(connection: Connection, known: Known, ranks: Container[int]) -> str | None:
+    """The region in which these ranks are longer than the others, outside MPI and the regions
+    within it; None if most of that is not in one region, or spans of regions may be
+    missing."""
+    spans, (texts, calls, _, _) = region_spans(connection), sampled(connection)
+    if holes(connection) or not len(spans):
+        return None
+    number, names = texts.all(spans.texts.texts), spans.texts.texts
+    outer = texts.all([name.rpartition("/")[0] for name in names])
+    calls = calls.take(calls.region > 0)
+    calls = calls.take(known.which(calls.call, texts, lambda call: call.library == "mpi"))
+    region = region_names(connection, calls.world_rank, calls.region, texts)
+    rows = stacked(
+        *(
+            {"name": of[spans.name], "rank": spans.world_rank, "outside_ns": sign * spans.span_ns}
+            for of, sign in ((number, 1), (outer, -1))
+        ),
+        {"name": region, "rank": calls.world_rank, "outside_ns": calls.start_ns - calls.end_ns},
+    )
+    groups = grouped_by(Table(rows, texts), ["name", "rank"], among("name", *names))
+    columns = groups.texts(groups.name), groups.rank.tolist(), groups.sum("outside_ns").tolist()
+    longer = {}
+    for name, spent in gathered(
+        (name, (rank in ranks, ns)) for name, rank, ns in zip(*columns)
+    ).items():
+        others, own = ([ns for is_own, ns in spent if is_own == each] for each in (False, True))
+        longer[name] = max(0.0, fmean(own or [0.0]) - fmean(others or [0.0]))
+    longest = max(longer, key=longer.__getitem__)
+    return longest if longer[longest] > MAJORITY * sum(longer.values()) else None
+
+
 def is_beside_main(row: Row) -> bool:
     return row.background_share >= threshold("late.background")
 
@@ -517,14 +551,18 @@ def _efficiencies(
     connection: Connection, alignment: Alignment, work: Callable[[], Part | None]
 ) -> Iterator[tuple[str, Efficiency]]:
     """The efficiency of each region that main threads visited, with the regions within it."""
-    rows = SQL.run(connection, "main_visits").fetchall()
-    part = work() if rows else None
+    spans = region_spans(connection)
+    rows = spans.columns.take(spans.is_main & (spans.span_ns > 0))
+    part = work() if len(rows) else None
     if part is None:
         return
-    for name, visits in groupby(rows, lambda row: row[0]):
-        ranks, *times = np.array([visit[1:] for visit in visits], np.int64).T
+    for name, own in by_rank(rows.name):
+        ranks, times = rows.world_rank[own], (rows.begin_ns[own], rows.end_ns[own])
         bounds = np.stack([alignment.aligned(ranks, ns) for ns in times], 1)
-        yield name, part.efficiency_within({rank: bounds[place] for rank, place in by_rank(ranks)})
+        yield (
+            spans.texts.text(name) or "",
+            part.efficiency_within({rank: bounds[place] for rank, place in by_rank(ranks)}),
+        )
 
 
 def scale(

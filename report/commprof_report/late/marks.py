@@ -16,21 +16,36 @@ is one, too.
 
 from __future__ import annotations
 
-import json
 from collections import Counter, namedtuple
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from sqlite3 import Connection
 from statistics import fmean, median
-from typing import Callable
+from typing import Callable, Tuple
 
-from ..base import Ints, Row, gathered, matched, np, query, threshold, warm_up
-from ..run.selection import CONTROL_BYTES
+from ..base import (
+    Ints,
+    NONE,
+    Row,
+    gathered,
+    matched,
+    np,
+    query,
+    sums,
+    threshold,
+    warm_up,
+)
+from ..calls.parts import around, region_spans
+from ..calls.views import is_mpi_call
+from ..run import cells_of
+from ..run.sampled import sampled
+from .reading import Known, told
 from .verdict import FEWEST_BLOCKS, NOTABLE, Participants, blame, block_count, costs_of
 
 SQL = query.beside(__file__)
 
 NOTABLE_LEAD = threshold("late.mark-lead")
 HANDED = "negotiation"  # in place of a region's name
+DATA = ("collective", "neighborhood", "point-to-point", "completion")
 
 # (world_rank, time_ns): converts a rank's own time to aligned_ns
 AlignedNs = Callable[[int, int], int]
@@ -98,14 +113,35 @@ class Last(
         return sum(self.leads_ns) / self.behind_ns if self.by_step else 0.0
 
 
-def step_rows(connection: Connection, kind: str) -> list[Row]:
-    """kind: `marked` by the program, or `handed` over by a thread that negotiates."""
-    return list(SQL.rows(connection, f"{kind}_steps"))
+def marked_steps(connection: Connection) -> list[Row]:
+    return list(SQL.rows(connection, "marked_steps"))
+
+
+# Rows of handed_steps.sql, and how many steps each one stands for.
+Handed = namedtuple("Handed", "rows thinned")
+
+
+def handed_steps(connection: Connection) -> Handed | None:
+    """On the communicator, and in steps of the number of tensors, that have most of them: a metric
+    summed alone is no step."""
+    rows, tensors = list(SQL.rows(connection, "handed_steps")), Counter[Tuple[str, int]]()
+    for row in rows:
+        tensors[row.identity, row.tensors] += row.tensors
+    if not rows:
+        return None
+    identity, usual = min(tensors, key=lambda kind: (-tensors[kind], kind[1]))
+    rows = [row for row in rows if row.identity == identity]
+    steps = {row.step for row in rows}
+    return Handed([row for row in rows if 2 * row.tensors > usual], max(steps) / len(steps))
 
 
 def steps_agreed_on(connection: Connection) -> int:
-    """How often most tensors were: once a step, whatever is sent together."""
-    return (SQL.run(connection, "steps_agreed_on").fetchone() or (0,))[0]
+    """How often most tensors were: once a step, whatever is sent together; one with a name of its
+    own in each step once in all."""
+    rows = connection.execute("SELECT world_rank, communicator, agreed FROM negotiated_place")
+    places = gathered(((rank, communicator), agreed) for rank, communicator, agreed in rows)
+    often = Counter(max(places.values(), key=sum, default=()))
+    return max(often, key=lambda agreed: (agreed > 1, often[agreed], agreed), default=0)
 
 
 def is_wait(region: str) -> bool:
@@ -113,23 +149,68 @@ def is_wait(region: str) -> bool:
     return region.rsplit("/", 1)[-1].lower().startswith(("wait", "sync"))
 
 
-def wait_region(connection: Connection) -> WaitRegion | None:
-    """The one with most time. Needs the TEMP TABLEs of calls/traffic_class.sql."""
-    names = [name for (name,) in connection.execute("SELECT DISTINCT name FROM region")]
-    waits = json.dumps([name for name in names if is_wait(name)])
-    SQL.run(connection, "wait_visits", handed=HANDED, regions=waits)
-    visits = connection.execute(
-        "SELECT name, world_rank, begin_ns, end_ns FROM wait_visit ORDER BY 1, 2, 3"
+def wait_region(connection: Connection, known: Known) -> WaitRegion | None:
+    """The one with most time."""
+    visits = _wait_visits(connection)
+    visits += (
+        (HANDED, row.world_rank, NONE, row.waits_ns, row.done_ns)
+        for row in SQL.rows(connection, "handed_steps")
+        if row.waits_ns is not None
     )
-    spans = gathered((name, (rank, tuple(span))) for name, rank, *span in visits)
-    if not spans:
+    if not visits:
         return None
-    data = SQL.run(connection, "data_operations", control_bytes=CONTROL_BYTES)
-    operations = gathered((rank, span) for rank, *span in data)
+    waiting = gathered((rank, thread) for _, rank, thread, *_ in visits)
+    operations = _data_operations(connection, known, waiting)
+    spans = gathered((name, (rank, (begin, end))) for name, rank, _, begin, end in visits)
     regions = (region_of(name, gathered(own), operations) for name, own in spans.items())
     # the program knows better when it waits
     return max(
         filter(None, regions), key=lambda each: (each.name != HANDED, each.time_ns), default=None
+    )
+
+
+def _wait_visits(connection: Connection) -> list[tuple[str, int, int, int, int]]:
+    """Region, rank, thread, begin and end: on the thread that visited it most often, if that calls
+    no MPI in it."""
+    spans, cells = region_spans(connection), cells_of(connection).whole
+    waits = filter(is_wait, spans.texts.texts)
+    own = spans.columns.take(spans.is_in("name", *waits) & (spans.span_ns > 0))
+    columns = own.world_rank, own.thread, own.begin_ns, own.end_ns
+    names = map(spans.texts.texts.__getitem__, own.name.tolist())
+    visits = [*zip(names, *(column.tolist() for column in columns))]
+    often = Counter(visit[:3] for visit in visits)
+    most = {each[:2]: each for each in sorted(often, key=lambda each: (often[each], -each[2]))}
+    calls = sums(cells, ["region", "world_rank", "thread"], is_mpi_call)
+    places = zip(calls.texts(calls.region), calls.world_rank.tolist(), calls.thread.tolist())
+    calling = {(outer, *place) for region, *place in places for outer in around(region)}
+    return [visit for visit in visits if visit[:3] == most[visit[:2]] and visit[:3] not in calling]
+
+
+def _data_operations(
+    connection: Connection, known: Known, waiting: Mapping[int, Sequence[int]]
+) -> dict[int, list[Span]]:
+    """When did threads of a rank other than one that waits move data? Not control, which a thread
+    that negotiates is in all the time. NCCL's operations by their time on the device, if known.
+    waiting: threads, by rank."""
+    texts, calls, _, _ = sampled(connection)
+    _, is_large = told(connection, calls, texts)
+    is_data = known.which(calls.call, texts, lambda call: call.family in DATA) & (
+        is_large | known.which(calls.call, texts, lambda call: call.is_moving)
+    )
+    calls = calls.take(is_data & np.isin(calls.world_rank, [*waiting]))
+    begin_ns, end_ns = (
+        np.where(on_device == NONE, on_host, on_device)
+        for on_device, on_host in (
+            (calls.device_start_ns, calls.start_ns),
+            (calls.device_end_ns, calls.end_ns),
+        )
+    )
+    order = np.argsort(begin_ns, kind="stable")
+    columns = calls.world_rank, calls.thread, begin_ns, end_ns
+    return gathered(
+        (rank, (begin, end))
+        for rank, thread, begin, end in zip(*(column[order].tolist() for column in columns))
+        if {*waiting[rank]} - {thread}
     )
 
 
@@ -166,13 +247,13 @@ def last_at_marks(
     """At handing over, if ranks negotiate. Else at the begin of the wait region, or, if nobody
     is last there beyond chance, at the marks. None: there is nothing of these."""
     found = []
-    if handed := step_rows(connection, "handed"):
-        found.append(last_to_hand_over(handed, aligned_ns))
+    if handed := handed_steps(connection):
+        found.append(last_to_hand_over(*handed, aligned_ns))
         if found[0].is_known:
             return found[0]
     if region and region.name != HANDED:
         found.append(_judged(region.name, _visited(region, aligned_ns), error_ns))
-    if not any(each.named for each in found) and (marked := step_rows(connection, "marked")):
+    if not any(each.named for each in found) and (marked := marked_steps(connection)):
         steps = (
             (
                 row.step,
@@ -186,7 +267,7 @@ def last_at_marks(
     return next((each for each in found if each.named), found[-1] if found else None)
 
 
-def last_to_hand_over(rows: Sequence[Row], aligned_ns: AlignedNs) -> Last:
+def last_to_hand_over(rows: Sequence[Row], thinned: float, aligned_ns: AlignedNs) -> Last:
     """All ranks agree in the same round, so each one's clock says how long before that it had
     handed over: the clocks of ranks are not compared."""
     agreed_ns = {row.step: aligned_ns(row.world_rank, row.agreed_ns) for row in reversed(rows)}
@@ -200,7 +281,7 @@ def last_to_hand_over(rows: Sequence[Row], aligned_ns: AlignedNs) -> Last:
         for row in rows
     )
     open_ns = {(row.step, row.world_rank): row.open_ns for row in rows}
-    last = _judged(HANDED, steps, 0.0, rows[0].thinned, open_ns)
+    last = _judged(HANDED, steps, 0.0, thinned, open_ns)
     known = Counter(row.step for row in rows if not row.is_open)
     unknown = Counter(row.world_rank for row in rows if row.is_open)
     return last._replace(

@@ -29,6 +29,7 @@ from ..base import (
     read,
     sums as grouped_by,
     threshold,
+    whole,
 )
 from ..calls.views import is_poll
 from ..run import (
@@ -42,6 +43,7 @@ from ..run import (
     cpu_times,
     run_communicators,
     synchronizing,
+    traffic_classify,
     use_of,
 )
 from ..run.sampled import sampled
@@ -325,6 +327,25 @@ def are_chosen(connection: Any, texts: Texts, **columns: Ints) -> Flags:
     return cells_of(connection).are_left(texts, **columns)
 
 
+TOLD = ("world_rank", "thread", "call", "bytes", "signature")
+
+
+def told(connection: Connection, calls: Calls, texts: Texts) -> tuple[Ints, Flags]:
+    """Which of the calls are control, by what they are (NONE: their thread does not negotiate), and
+    which are bulk, if they are collectives: of others their size tells it."""
+    traffic_classify(connection)
+    rows = read(Columns, SQL.run(connection, "told"), texts)
+    is_control = np.full(len(calls), NONE)
+    own = np.flatnonzero(np.isin(calls.thread, rows.thread))
+    keys = ([getattr(each, name) for name in TOLD] for each in (calls.take(own), rows))
+    is_control[own] = np.append(rows.is_control, NONE)[found_in(*keys)]
+    limits = dict(connection.execute("SELECT call, threshold_bytes FROM control_size"))
+    least = whole("calls.control-bytes")
+    limit = np.array([limits.get(call, least) for call in texts.texts], np.int64)
+    is_large = np.where(is_control == NONE, calls.bytes > limit[calls.call], is_control == 0)
+    return is_control, is_large
+
+
 def region_names(connection: Connection, world_rank: Ints, region: Ints, texts: Texts) -> TextInts:
     regions = read(Columns, SQL.run(connection, "region_names"), texts)
     place = found_in((world_rank, region), (regions.world_rank, regions.region))
@@ -382,6 +403,11 @@ class CallInfo(_InfoRow):
             or self.call == "MPI_Win_post"
             or (self.family == "point-to-point" and self.bandwidth == "silent")
         )
+
+    @property
+    def is_moving(self) -> bool:
+        """It moves data, whatever its size."""
+        return self.library == "nccl" or self.family == "completion"
 
     @property
     def is_rooted(self) -> bool:

@@ -9,7 +9,6 @@ from typing import Any
 from ..base import (
     AS_EVERYWHERE,
     Columns,
-    Counters,
     Field,
     Flags,
     Floats,
@@ -18,6 +17,7 @@ from ..base import (
     NONE,
     NO_VALUE,
     Row,
+    Table,
     Texts,
     View,
     by,
@@ -174,21 +174,6 @@ LateHostRow = row_type("LateHostRow", HOST)
 # Blocking collectives of one size: arrivals, and the time from the last arrival to the last return.
 # That is free of late arrivals: it is the library's own time, and so is the bus bandwidth over its
 # median; a rooted collective has none, because data may move before the last arrival.
-
-
-class Table(Counters):
-    """Columns, so that their rows can be grouped."""
-
-    text_names = frozenset(("identity", "call", "wait_state"))
-
-    def __init__(self, columns: Columns, texts: Texts) -> None:
-        self.columns, self.texts = columns, texts
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.columns, name)
-
-    def __len__(self) -> int:
-        return len(self.columns)
 
 
 class Sums(Table):

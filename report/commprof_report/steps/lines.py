@@ -31,10 +31,9 @@ from ..base import (
     units,
     whole,
 )
-from ..late.reading import CallInfo, Known, known
+from ..late.reading import CallInfo, Known, known, told
 from ..loops.levels import Kind, Line
 from ..run.sampled import Calls, Communicators, FurtherMessages, Starts, sampled
-from ..run.selection import traffic_classify
 
 SOUGHT = ("collective", "neighborhood", "point-to-point", "completion", "rma", "io")
 ANY_ORDER = ("Waitany", "Waitsome", "Test", "Testall", "Testany", "Testsome", "get_status")
@@ -255,8 +254,6 @@ def threads_of(sampled: SampledCalls, about: Columns) -> Iterator[tuple[int, Int
 
 SQL = query.beside(__file__)
 
-KIND = ("world_rank", "thread", "call", "bytes", "signature")
-
 
 @dataclass(frozen=True)
 class SampledCalls:
@@ -287,21 +284,11 @@ class SampledCalls:
 
 def sampled_calls(connection: Connection, about: Known | None = None) -> SampledCalls:
     """about: where the caller has it."""
-    traffic_classify(connection)
     texts, calls, messages, starts = sampled(connection)
     calls = calls.take(np.lexsort((calls.end_ns, calls.start_ns, calls.world_rank)))
-    told = read(Columns, SQL.run(connection, "told"), texts)
+    is_control, is_large = told(connection, calls, texts)
     threads = read(Columns, SQL.run(connection, "threads"), texts)
     windows = read(Columns, SQL.run(connection, "windows"), texts)
-    is_control = np.full(len(calls), NONE)
-    own = np.flatnonzero(np.isin(calls.thread, told.thread))
-    keys = ([getattr(rows, name) for name in KIND] for rows in (calls.take(own), told))
-    is_control[own] = np.append(told.is_control, NONE)[found_in(*keys)]
-    limits = dict(connection.execute("SELECT call, threshold_bytes FROM control_size"))
-    limit = np.array(
-        [limits.get(call, whole("calls.control-bytes")) for call in texts.texts], np.int64
-    )
-    is_large = np.where(is_control == NONE, calls.bytes > limit[calls.call], is_control == 0)
     return SampledCalls(
         calls,
         messages,

@@ -24,7 +24,14 @@ from statistics import fmean
 from ..base import Row, attempt, by_rank, grouped, np, of_values, threshold, units
 from ..calls.parts import Negotiation, negotiation
 from ..late.late_ranks import Late
-from ..late.marks import HANDED, WaitRegion, covered_ns, step_rows, steps_agreed_on
+from ..late.marks import (
+    HANDED,
+    WaitRegion,
+    covered_ns,
+    handed_steps,
+    marked_steps,
+    steps_agreed_on,
+)
 from ..late.sentences import inside_text, is_mostly
 from ..retime.graph import Efficiency
 from ..run import Alignment, Selection, cells_of, holes, no_log_text
@@ -76,15 +83,15 @@ def steps_find(
     any, else what ranks agreed on; otherwise steps are detected; by "none" there are none.
     `sampled`: where the caller has it."""
     connection, is_known = run.connection, region is loop is None and by in (None, "marks")
-    rows = step_rows(connection, "marked") if is_known else []
+    rows = marked_steps(connection) if is_known else []
     if why := no_log_text(connection) or ("they were not analysed" if by == "none" else ""):
         detection, times = none(why)
     elif region is not None:
         detection, times = by_region(connection, alignment, region)
     elif rows or by == "marks":
         detection, times = marked(rows)
-    elif is_known and (handed := step_rows(connection, "handed")):
-        detection, times = negotiated(handed, steps_agreed_on(connection))
+    elif is_known and (handed := handed_steps(connection)):
+        detection, times = negotiated(handed.rows, steps_agreed_on(connection))
     else:
         detection, times = by_calls(
             connection, alignment, sampled or sampled_calls(connection), loop
