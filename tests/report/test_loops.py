@@ -9,7 +9,7 @@ import training
 from commprof_report.base import Columns, Texts
 from commprof_report.loops.levels import Kind, find_loops
 from commprof_report.steps import lines
-from commprof_report.steps.stepping import Found, Visits, steps_of
+from commprof_report.steps.stepping import VISITS, Found, steps_of
 from training import Job
 
 LEAST_BULK = 100  # bytes; what control traffic is, is another test's concern
@@ -253,11 +253,11 @@ def test_of_regions_in_each_other_the_outer_one_is_the_step():
         job.compute(training.MS)
         job.call("Allreduce", 400_000)
         job.call("Allreduce", 8)
-    inner = Visits("substep", 240, int(0.9 * job.now_ns))
+    inner = VISITS.row("substep", 240, int(0.9 * job.now_ns), 0)
     for outer, evidence in (
         ([], ("region 'substep'",)),
-        ([Visits("run", 1, job.now_ns)], ("region 'substep'",)),
-        ([Visits("step", 60, job.now_ns)], ()),
+        ([VISITS.row("run", 1, job.now_ns, 0)], ("region 'substep'",)),
+        ([VISITS.row("step", 60, job.now_ns, 0)], ()),
     ):
         assert steps_of(*calls_of(job), False, [*outer, inner]).evidence == evidence
 
@@ -277,7 +277,7 @@ def test_a_region_that_is_visited_once_a_step_and_has_most_of_the_time_is_eviden
         ("output", 20, 0.1, ()),
         ("other", 31, 0.9, ()),
     ):
-        visits = [Visits(name, number, int(share * job.now_ns))]
+        visits = [VISITS.row(name, number, int(share * job.now_ns), 0)]
         assert steps_of(own, *others, False, visits).evidence[:1] == evidence, name
     chosen = [steps_of(own, *others, False, (), "", loop) for loop in (1, 2)]
     assert [(len(one.spans), one.evidence) for one in chosen] == [

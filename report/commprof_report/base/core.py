@@ -343,6 +343,10 @@ class Columns:
             return self
         return type(self)(**{name: column[rows] for name, column in vars(self).items()})
 
+    def tuples(self, names: str) -> Iterator[tuple]:
+        """The values of these columns, row by row."""
+        return zip(*(getattr(self, name).tolist() for name in names.split()))
+
     def changed(self: Table, **columns: np.ndarray) -> Table:
         """With these columns."""
         return type(self)(**{**vars(self), **columns})

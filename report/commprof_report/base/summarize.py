@@ -63,7 +63,7 @@ class Counters:
 class Table(Counters):
     """Columns, so that their rows can be grouped."""
 
-    text_names = frozenset(("identity", "call", "wait_state"))
+    text_names = frozenset(("identity", "call", "wait_state", "name"))
 
     def __init__(self, columns: Columns, texts: Texts) -> None:
         self.columns, self.texts = columns, texts

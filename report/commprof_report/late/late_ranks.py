@@ -20,14 +20,14 @@ from __future__ import annotations
 
 import math
 from collections import namedtuple
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from sqlite3 import Connection
-from statistics import fmean
 from typing import Any
 
 from ..base import (
     Columns,
     Floats,
+    Groups,
     Ints,
     NONE,
     Row,
@@ -37,7 +37,6 @@ from ..base import (
     by_rank,
     found_in,
     grouped,
-    gathered,
     np,
     query,
     row_type,
@@ -47,7 +46,7 @@ from ..base import (
 )
 from ..calls import parts
 from ..calls.parts import negotiation, region_spans
-from ..calls.views import is_device, is_inside
+from ..calls.views import is_inside
 from ..retime.graph import Efficiency
 from ..run import (
     Alignment,
@@ -135,7 +134,7 @@ class Late:
     unsampled          why not all ranks have samples; "": they have
     unfinished         ranks inside a call that has not returned, of the whole run
     processes          of the largest communicator, whether they were read or not
-    is_untimed         NCCL's collectives were counted, none was timed on the device
+    has_nccl           NCCL's collectives were counted
     """
 
     def __init__(self, run: Selection, alignment: Alignment) -> None:
@@ -170,7 +169,9 @@ class Late:
         self.rest = rest_rows(self.sums, ranks, self.split.inside)
         self.unsampled, self.unfinished = _unsampled(connection), unfinished_ranks(connection)
         (most,) = connection.execute("SELECT max(size + remote_size) FROM communicator").fetchone()
-        self.processes, self.is_untimed = most or 1, _is_untimed(cells_of(connection))
+        chosen = cells_of(connection)
+        is_nccl = chosen.is_in("library", "nccl") & chosen.is_in("family", "collective")
+        self.processes, self.has_nccl = most or 1, bool(is_nccl.any())
         self.links = self._slow_links()
         # rounds last as their cycle does
         sizes = [row for row in self.sizes if row.identity not in negotiated]
@@ -429,39 +430,29 @@ def split(run: Selection, alignment: Alignment) -> Split:
     connection, about = run.connection, known(run.connection)
     of_all = wait_split(run, alignment, about)
     waits, texts = of_all.waits, of_all.texts
-    is_chosen = are_chosen(
-        connection,
-        texts,
-        call=waits.call,
-        identity=waits.identity,
-        region=waits.region,
-        bytes=waits.bytes,
+    chosen, names = cells_of(connection), ("call", "identity", "region", "bytes")
+    is_chosen, is_left = (
+        chosen.are_left(of_rows, **{name: getattr(rows, name) for name in names})
+        for rows, of_rows in ((waits, texts), (chosen.whole, chosen.texts))
     )
-    cells = cells_of(connection).whole
-    names = ("call", "identity", "region", "bytes")
-    inside = cells.take(
-        is_inside(cells)
-        & are_chosen(connection, cells.texts, **{name: getattr(cells, name) for name in names})
-    )
+    inside = chosen.whole.take(is_left & is_inside(chosen.whole))
     sums = scale(connection, about, inside, waits, np.flatnonzero(is_chosen), texts)
-    walls = connection.execute("SELECT world_rank, counted_ns FROM rank_wall ORDER BY world_rank")
-    ranks = run.connection.chosen.ranks
-    counted_ns = {rank: ns for rank, ns in walls if ranks is None or rank in ranks}
+    counted_ns = dict(sorted(chosen.counted.items()))
     calls = of_all.called.set_up
     calls = calls.take(are_chosen(connection, texts, call=calls.call))
     row = run_row(sums, counted_ns, inside, calls)
     return Split(about, of_all, sums, list(counted_ns), inside, row)
 
 
-def late_region(connection: Connection, known: Known, ranks: Container[int]) -> str | None:
+def late_region(connection: Connection, known: Known, ranks: Collection[int]) -> str | None:
     """The region in which these ranks are longer than the others, outside MPI and the regions
     within it; None if most of that is not in one region, or spans of regions may be
     missing."""
     spans, (texts, calls, _, _) = region_spans(connection), sampled(connection)
     if holes(connection) or not len(spans):
         return None
-    number, names = texts.all(spans.texts.texts), spans.texts.texts
-    outer = texts.all([name.rpartition("/")[0] for name in names])
+    names = spans.texts.texts
+    number, outer = texts.all(names), texts.all([name.rpartition("/")[0] for name in names])
     calls = calls.take(calls.region > 0)
     calls = calls.take(known.which(calls.call, texts, lambda call: call.library == "mpi"))
     region = region_names(connection, calls.world_rank, calls.region, texts)
@@ -473,15 +464,15 @@ def late_region(connection: Connection, known: Known, ranks: Container[int]) -> 
         {"name": region, "rank": calls.world_rank, "outside_ns": calls.start_ns - calls.end_ns},
     )
     groups = grouped_by(Table(rows, texts), ["name", "rank"], among("name", *names))
-    columns = groups.texts(groups.name), groups.rank.tolist(), groups.sum("outside_ns").tolist()
-    longer = {}
-    for name, spent in gathered(
-        (name, (rank in ranks, ns)) for name, rank, ns in zip(*columns)
-    ).items():
-        others, own = ([ns for is_own, ns in spent if is_own == each] for each in (False, True))
-        longer[name] = max(0.0, fmean(own or [0.0]) - fmean(others or [0.0]))
-    longest = max(longer, key=longer.__getitem__)
-    return longest if longer[longest] > MAJORITY * sum(longer.values()) else None
+    of_name, is_own = Groups(groups.name), np.isin(groups.rank, [*ranks])
+    own_ns, others_ns = (
+        of_name.sum(groups.sum("outside_ns") * 1.0 * flags) / np.maximum(1, of_name.sum(flags * 1))
+        for flags in (is_own, ~is_own)
+    )
+    longer_ns = np.maximum(0.0, own_ns - others_ns)
+    most = longer_ns.argmax()
+    longest = texts.text(groups.name[of_name.first[most]])
+    return longest if longer_ns[most] > MAJORITY * longer_ns.sum() else None
 
 
 def is_beside_main(row: Row) -> bool:
@@ -515,12 +506,6 @@ def negotiated_share(connection: Connection) -> float:
     return inside_ns[cells.is_negotiating].sum(dtype=float) / max(1.0, inside_ns.sum(dtype=float))
 
 
-def _is_untimed(cells: Cells) -> bool:
-    """Whether NCCL's collectives were counted, and none was timed on the device."""
-    is_own = cells.is_in("library", "nccl") & cells.is_in("family", "collective")
-    return bool(is_own.any() and not (is_own & is_device(cells)).any())
-
-
 def _unjudged(connection: Connection, known: Known) -> int:
     """How many sampled collectives of NCCL lack device times on at least one rank?"""
     texts, calls, _, _ = sampled(connection)
@@ -529,10 +514,9 @@ def _unjudged(connection: Connection, known: Known) -> int:
     )
     calls = calls.take(is_nccl & (calls.sequence != NONE) & (calls.device_start_ns == NONE))
     owned = communicators(connection, texts)
-    row = owned.row(calls)
-    identity = np.append(owned.identity, NONE)[row]
-    is_own = are_chosen(connection, texts, call=calls.call, identity=identity)
-    is_own &= np.append(owned.size > 1, False)[row]
+    identity = np.append(owned.identity, NONE)[owned.row(calls)]
+    is_own = np.append(owned.size > 1, False)[owned.row(calls)]
+    is_own &= are_chosen(connection, texts, call=calls.call, identity=identity)
     return len({*zip(identity[is_own].tolist(), calls.sequence[is_own].tolist())})
 
 

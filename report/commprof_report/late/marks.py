@@ -173,11 +173,14 @@ def _wait_visits(connection: Connection) -> list[tuple[str, int, int, int, int]]
     """Region, rank, thread, begin and end: on the thread that visited it most often, if that calls
     no MPI in it."""
     spans, cells = region_spans(connection), cells_of(connection).whole
-    waits = filter(is_wait, spans.texts.texts)
-    own = spans.columns.take(spans.is_in("name", *waits) & (spans.span_ns > 0))
-    columns = own.world_rank, own.thread, own.begin_ns, own.end_ns
-    names = map(spans.texts.texts.__getitem__, own.name.tolist())
-    visits = [*zip(names, *(column.tolist() for column in columns))]
+    is_own = spans.is_in("name", *filter(is_wait, spans.texts.texts)) & (spans.span_ns > 0)
+    names = spans.texts.texts
+    visits = [
+        (names[name], *visit)
+        for name, *visit in spans.columns.take(is_own).tuples(
+            "name world_rank thread begin_ns end_ns"
+        )
+    ]
     often = Counter(visit[:3] for visit in visits)
     most = {each[:2]: each for each in sorted(often, key=lambda each: (often[each], -each[2]))}
     calls = sums(cells, ["region", "world_rank", "thread"], is_mpi_call)
@@ -198,18 +201,14 @@ def _data_operations(
         is_large | known.which(calls.call, texts, lambda call: call.is_moving)
     )
     calls = calls.take(is_data & np.isin(calls.world_rank, [*waiting]))
-    begin_ns, end_ns = (
-        np.where(on_device == NONE, on_host, on_device)
-        for on_device, on_host in (
-            (calls.device_start_ns, calls.start_ns),
-            (calls.device_end_ns, calls.end_ns),
-        )
+    is_timed = calls.device_start_ns != NONE
+    calls = calls.changed(
+        begin_ns=np.where(is_timed, calls.device_start_ns, calls.start_ns),
+        end_ns=np.where(is_timed, calls.device_end_ns, calls.end_ns),
     )
-    order = np.argsort(begin_ns, kind="stable")
-    columns = calls.world_rank, calls.thread, begin_ns, end_ns
     return gathered(
         (rank, (begin, end))
-        for rank, thread, begin, end in zip(*(column[order].tolist() for column in columns))
+        for rank, begin, end, thread in sorted(calls.tuples("world_rank begin_ns end_ns thread"))
         if {*waiting[rank]} - {thread}
     )
 

@@ -439,7 +439,7 @@ def nobody_text(late: Late) -> str:
     if late.processes == 1:
         return "one rank: there is nobody to wait for"
     finished = "finished " if late.unfinished else ""
-    is_none = not late.run.total_ns and not late.is_untimed
+    is_none = not late.run.total_ns and not late.has_nccl
     return f"no {finished}call makes ranks wait for each other" if is_none else ""
 
 

@@ -36,12 +36,12 @@ from ..base import (
     np,
     present,
     query,
-    sums,
     table,
     threshold,
     units,
     warm_up,
 )
+from ..base.summarize import summarize
 from ..calls.parts import region_spans
 from ..calls.views import is_call
 from ..late.marks import HANDED
@@ -54,7 +54,7 @@ from .lines import (
     own_calls,
     threads_of,
 )
-from .stepping import Found, Visits, numbered_steps, steps_of
+from .stepping import Found, VISITS, numbered_steps, steps_of
 
 SQL = query.beside(__file__)
 
@@ -162,8 +162,7 @@ def negotiated(rows: Sequence[query.Row], total: int) -> Unjudged:
 def by_region(connection: Connection, alignment: Alignment, name: str) -> Unjudged:
     every = region_spans(connection)
     rows = every.columns.take(every.is_in("name", name) & (every.span_ns > 0))
-    columns = rows.world_rank, rows.thread, rows.begin_ns, rows.end_ns
-    spans = [*zip(*(column.tolist() for column in columns))]
+    spans = [*rows.tuples("world_rank thread begin_ns end_ns")]
     often = Counter(span[:2] for span in spans)
     # the thread of each rank that visited it most often
     driving = dict(sorted(often, key=lambda each: (often[each], -each[1])))
@@ -221,14 +220,8 @@ def by_calls(
     """loop: the number of the loop that the user calls the step."""
     known = communicators(connection, sampled.texts)
     numbered = collectives(sampled, known)
-    spans = sums(
-        region_spans(connection), ["world_rank", "thread", "name"], lambda rows: rows.span_ns > 0
-    )
-    columns = spans.groups.counts.tolist(), spans.sum("span_ns").tolist()
-    every = zip(spans.world_rank.tolist(), spans.texts(spans.name), *columns)
-    visits = gathered(
-        (rank, Visits(*visit)) for rank, *visit in sorted(every, key=lambda row: -row[-1])
-    )
+    every = summarize(region_spans(connection), VISITS)
+    visits = gathered((visit.rank, visit) for visit in every)
     commands = dict(
         connection.execute("SELECT world_rank, value FROM fact WHERE key = 'command_line'")
     )

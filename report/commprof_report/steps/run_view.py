@@ -352,11 +352,10 @@ def _text(labels: Mapping[tuple[int, int], str], rank: int, communicator: int, o
 def _in_flight(
     rank: int, rows: Columns, sampled: SampledCalls, labels: Mapping[tuple[int, int], str]
 ) -> list[tuple[int, int, str, str]]:
-    own = rows.take(rows.world_rank == rank)
-    columns = (own.begin_ns, own.end_ns, own.call, own.communicator, own.bytes)
+    own = rows.take(rows.world_rank == rank).tuples("begin_ns end_ns call communicator bytes")
     return [
         (begin_ns, end_ns, sampled.texts.text(call) or "", _text(labels, rank, *of_call))
-        for begin_ns, end_ns, call, *of_call in zip(*(column.tolist() for column in columns))
+        for begin_ns, end_ns, call, *of_call in own
     ]
 
 
@@ -484,6 +483,6 @@ def _marks(steps: Steps, alignment: Alignment) -> list[tuple[int, int, int]]:
     order, groups = grouped(rows.step)
     begin_ns = groups.min(alignment.aligned(rows.world_rank, rows.begin_ns)[order])
     end_ns = groups.max(alignment.aligned(rows.world_rank, rows.end_ns)[order])
-    columns = (rows.step[order[groups.first]], begin_ns, end_ns)
-    found = list(zip(*(column.tolist() for column in columns)))
+    numbers = rows.step[order[groups.first]].tolist()
+    found = list(zip(numbers, begin_ns.tolist(), end_ns.tolist()))
     return found[:: len(found) // MOST_MARKS + 1]

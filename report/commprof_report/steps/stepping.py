@@ -28,11 +28,12 @@ from ..base import (
     Ints,
     Row,
     Texts,
+    View,
     covered,
     np,
     present,
-    row_type,
     threshold,
+    total,
     units,
     whole,
 )
@@ -55,7 +56,18 @@ MOST_PARTS, MESSAGE = 5, "message call"  # of a turn, in words
 STEPS_ASKED = re.compile("^-N$|[Ss]tep|[Ii]ter|^[^-].*[^=]$")
 
 
-Visits = row_type("Visits", ("name", "number", "time_ns"))  # of a rank to a region
+VISITS = View(  # of a rank to a region, on one of its threads; the longest first
+    "Visits",
+    ("world_rank", "thread", "name"),
+    {
+        "name": "name",
+        "number": lambda groups: groups.groups.counts,
+        "time_ns": total("span_ns"),
+        "rank": "world_rank",
+    },
+    lambda groups: (-groups.sum("span_ns"),),
+    where=lambda spans: spans.span_ns > 0,
+)
 
 
 class Found(NamedTuple):

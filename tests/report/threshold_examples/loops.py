@@ -6,7 +6,7 @@ import numpy as np
 from commprof_report.loops.levels import Kind, Line, Spans, find_loops, levels
 from commprof_report.steps.stepping import (
     Found,
-    Visits,
+    VISITS,
     are_parts,
     doubt,
     is_better,
@@ -148,7 +148,7 @@ def gradients(share: float) -> str:
 
 
 def in_region(share: float) -> str:
-    visits = [Visits("train", len(SPANS), round(MANY * share))]
+    visits = [VISITS.row("train", len(SPANS), round(MANY * share), 0)]
     return "probably" if visited(Found(SPANS), visits, MANY) else "loops"
 
 
