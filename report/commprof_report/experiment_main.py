@@ -241,7 +241,7 @@ class Runner:
         """Before the first run, that the blocks wanted can give no verdict."""
         arms = [each for each in self.plan.arms if not each.is_bare]
         verdicts = sum(not each.of for each in arms) - 1 or 1
-        needed = fewest_pairs(Rules().judge(True, verdicts).level)
+        needed = fewest_pairs(Rules().of_one(verdicts, True).level)
         if self.plan.blocks < needed:
             say(
                 f"{units.counted(self.plan.blocks, 'block')} of {len(arms)} arms can give no "

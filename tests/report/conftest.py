@@ -22,7 +22,7 @@ pytest.register_assert_rewrite("cases")
 import compared_runs  # noqa: E402
 import planted  # noqa: E402
 from browser import Browser  # noqa: E402
-from commprof_report.display import page, tables  # noqa: E402
+from commprof_report.display import render  # noqa: E402
 from commprof_report.main import EXIT_FAULT, main  # noqa: E402
 from planted_job import Job  # noqa: E402
 
@@ -53,14 +53,14 @@ class Answer(NamedTuple):
 def heads_are_unique(monkeypatch):
     """In every table that a test has printed or put on a page, with the columns that only some runs
     have."""
-    for module, name in ((tables, "text_table"), (page, "table")):
+    for name in ("text_table", "table"):
 
-        def checked(columns, *arguments, made=getattr(module, name)):
+        def checked(columns, *arguments, made=getattr(render, name)):
             heads = [column.head for column in columns]
             assert len(set(heads)) == len(heads), f"heads twice: {heads}"
             return made(columns, *arguments)
 
-        monkeypatch.setattr(module, name, checked)
+        monkeypatch.setattr(render, name, checked)
 
 
 @pytest.fixture

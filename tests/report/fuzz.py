@@ -43,7 +43,7 @@ sys.path[:0] = [str(ROOT / "report"), str(HERE)]
 import planted  # noqa: E402
 from commprof_report import main as program  # noqa: E402
 from commprof_report.base import units  # noqa: E402
-from commprof_report.display import page, pictures  # noqa: E402
+from commprof_report.display import pictures, render  # noqa: E402
 from commprof_report.gpu import gpu_activity  # noqa: E402
 from commprof_report.main import main  # noqa: E402
 from commprof_report.run import ledger  # noqa: E402
@@ -697,9 +697,9 @@ class Page(html.parser.HTMLParser):
     """A page that has the elements and attributes of ours, and no others."""
 
     FIXED = Elements(
-        (page.ROOM / "page.html").read_text()
-        + page.drawing("timeline", {})
-        + page.drawing("steps", {})
+        (render.ROOM / "page.html").read_text()
+        + render.drawing("timeline", {})
+        + render.drawing("steps", {})
     ).found
     OURS = set(
         "html head meta title style body main header h1 h2 p div b wbr span dl dt dd section ul li "

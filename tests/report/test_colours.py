@@ -6,7 +6,7 @@ from __future__ import annotations
 from itertools import combinations
 
 import pytest
-from commprof_report.display.colours import DARK, PAPER, TRANSFER, WAITING, in_both_modes, of_call
+from commprof_report.display.pictures import DARK, PAPER, TRANSFER, WAITING, in_both_modes, of_call
 
 MAIN = tuple(
     (

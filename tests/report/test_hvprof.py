@@ -97,8 +97,8 @@ def test_the_text_says_what_can_be_seen_and_how_to_see_more(report, fused, unfus
         "a fused message counts once" in alone[1]
         and "run once with fusion off (Horovod: HOROVOD_FUSION_THRESHOLD=0;" in alone[1]
     )
-    assert alone[1].endswith(", and give both runs: hvprof RUN --unfused OTHER_RUN.")
-    assert "fusion" not in alone[3] and "NCCL" not in "".join(alone)
+    assert alone[2] == "Give both runs: hvprof RUN --unfused OTHER_RUN."
+    assert "fusion" not in alone[4] and "NCCL" not in "".join(alone)
     both = report("hvprof", fused, "--unfused", unfused).out.splitlines()
     assert both[1].startswith("Unfused, 2 ranks, no steps found. MPI: 1,002 calls")
     assert "fusion" in both[4]

@@ -256,7 +256,7 @@ def test_the_page_opens_with_the_summary_and_holds_every_picture(report, run_fol
     assert report("html", run_folder).out == f"{run_folder}/report.html\n"
     page = (run_folder / "report.html").read_text()
     assert page.index("python3 train.py --epochs 3") < page.index("<h2>Where the time goes")
-    assert page.count("data:image/svg+xml;base64,") == 5  # few pairs of ranks are a table
+    assert page.count("data:image/svg+xml;base64,") == 6
     assert not re.search(r'(src|href)="(?!data:|#)', page)
     # a sentence for each figure
     assert len(re.findall(r'<p class="soft">[A-Z][^<]{60,}', page)) >= 6
@@ -311,7 +311,7 @@ def step_rows(count: int) -> list:
 
 
 def test_the_bars_of_a_step_stack_to_its_time_and_outliers_have_their_time_above(axes):
-    draw(axes, bars.of_steps(step_rows(60)))
+    draw(axes, bars.of_steps(step_rows(60), str))
     in_mpi, outside = (patch.get_data() for patch in axes.patches)
     assert [in_mpi.values[2], outside.baseline[2], outside.values[2]] == [30, 30, 100]
     assert [*outside.edges[2:4]] == [1.5, 2.5]

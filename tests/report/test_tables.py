@@ -14,7 +14,7 @@ import planted
 import pytest
 from commprof_report import commands
 from commprof_report.base import Field
-from commprof_report.display import tables
+from commprof_report.display import render
 
 MODULES = {
     path.stem: importlib.import_module(f"{commands.__name__}.{path.stem}")
@@ -54,7 +54,7 @@ def test_the_tables_of_commands_are_found():
 
 def read_back(*values: object) -> list[str]:
     file = io.StringIO(newline="")
-    tables.write_csv(file, ["=head", *map(str, range(1, len(values)))], [values])
+    render.write_csv(file, ["=head", *map(str, range(1, len(values)))], [values])
     return next(csv.reader(file.getvalue().splitlines()[1:]))
 
 

@@ -11,12 +11,27 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
-from ..base import EXECUTOR, checked, option, present, take_note, units
-from ..display import page, pictures, tables
-from ..run import MOST_SAMPLES, Run, Selection, run_open, selection, unseen_calls_text
+from ..base import EXECUTOR, Field, Row, attempt, checked, option, present, take_note, units
+from ..display import pictures, render
+from ..run import (
+    MOST_SAMPLES,
+    Alignment,
+    Run,
+    Selection,
+    run_open,
+    selection,
+    unseen_calls_text,
+)
 
+if TYPE_CHECKING:
+    from ..advice.advice import Advice
+    from ..late.late_ranks import Late
+    from ..roles.world import World
+    from ..steps.steps_summary import StepsRow, StepsSummary
+    from ..summary.run_summary import RunSummary
 
 RUN = (
     option(**dict.fromkeys(selection.FILTERS)),  # type: ignore[arg-type]  # of those that take none
@@ -30,8 +45,11 @@ RUN = (
     ),
     EXECUTOR,
 )
+PACKAGE = str(__package__).rpartition(".")[0]
 HEAD_WIDTH, WIDEST = 16, 1 << 20  # of facts
 KEPT = "\N{NO-BREAK SPACE}"
+MOST_ON_PAGE = 64  # rows of a table
+LONG = 40  # characters of what the page says once
 PLOT = option(
     "--plot",
     type=pictures.picture_path,
@@ -47,9 +65,9 @@ ONLY_RANKS = (
         help="these world ranks only: 0,3-5",
     ),
 )
-SELECTED = (*RUN, *selection.OPTIONS, *tables.ROWS)
+SELECTED = (*RUN, *selection.OPTIONS, *render.ROWS)
 DRAWN = (*SELECTED, PLOT)
-BY_MEMORY_KIND = (*RUN, *selection.OPTIONS, selection.MEMORY_KIND, *tables.ROWS)
+BY_MEMORY_KIND = (*RUN, *selection.OPTIONS, selection.MEMORY_KIND, *render.ROWS)
 DRAWN_BY_MEMORY_KIND = (*BY_MEMORY_KIND, PLOT)
 
 
@@ -82,6 +100,11 @@ def open_noted(
     return run
 
 
+SUMS = partial(open_selected, with_histograms=False)
+SAMPLES = partial(SUMS, with_samples=True)
+ALL = partial(open_selected, with_samples=True)
+
+
 def print_notes(notes: Iterable[str]) -> None:
     for note in notes:
         take_note.get()(note)
@@ -97,27 +120,189 @@ def print_line(text: str = "") -> None:
     print(units.visible(text))
 
 
-def answer(
-    arguments: argparse.Namespace,
-    run: Selection | None,
-    rows: Sequence[Any],
-    fields: Sequence[Any],
-    blocks: Callable[[], Iterable[str]],
-    draw: Callable[[], tuple[pictures.Picture | None, str]] | None = None,
-    nothing: Callable[[], str] | None = None,
-    why_none: Callable[[], str] | None = None,
-) -> None:
-    """The rows for scripts, or in words: blocks a blank line apart. draw: for --plot, the
-    picture, and how much it has; why_none: why there may be none, if it is not `nothing`.
-    nothing: said where there are no rows; empty: the blocks say it."""
-    nothing = nothing or partial(nothing_text, present(run))
-    if draw and run and arguments.plot:
-        picture_save(arguments, run, *draw(), (why_none or nothing)())
-    if tables.is_for_scripts(arguments):
-        tables.write_rows(arguments, rows, [getattr(field, "key", field) for field in fields])
+class Facts(NamedTuple):
+    """A line for each fact that has a text: its head, and the text."""
+
+    facts: Iterable[tuple[str, str]]
+    width: int = WIDEST
+
+    def text(self) -> str:
+        return facts_text(self.facts, self.width)
+
+    def html(self) -> str:
+        return render.facts_list(self.facts)
+
+
+class Rows(NamedTuple):
+    """A table of the first rows. more: what the screen says behind the number of the others."""
+
+    columns: Sequence[Field]
+    rows: Sequence[Any]
+    most: int = 1 << 20
+    more: str = ""
+
+    def text(self) -> str:
+        return render.first_rows(self.columns, self.rows, self.most, self.more) if self.rows else ""
+
+    def html(self) -> str:
+        return render.table(self.columns, self.rows, min(self.most, MOST_ON_PAGE))
+
+
+class Words(NamedTuple):
+    """A paragraph of at most so many columns."""
+
+    words: str
+    width: int = WIDEST
+    indent: str = ""
+
+    def text(self) -> str:
+        return "\n".join(wrapped(self.words, self.width, self.indent))
+
+    def html(self) -> str:
+        return render.sentence_of(self.words)
+
+
+class Folded(NamedTuple):
+    """Sentences of one kind, which a page unfolds where they are several."""
+
+    head: str
+    sentences: Sequence[str]
+    width: int = WIDEST
+
+    def text(self) -> str:
+        return Words(f"{self.head}: {'; '.join(self.sentences)}.", self.width).text()
+
+    def html(self) -> str:
+        is_one = len(self.sentences) == 1
+        return Words(self.text()).html() if is_one else render.folded(self.head, self.sentences)
+
+
+class Hint(str):
+    """A line for the screen alone: it names an option."""
+
+
+def block_text(block: Any) -> str:
+    """block: one of the above, a line, or a list of blocks that stand together."""
+    if isinstance(block, list):
+        return "\n".join(filter(None, map(block_text, block)))
+    return units.visible(block) if isinstance(block, str) else block.text()
+
+
+def block_html(block: Any, said: set[str]) -> str:
+    """Without what the page has said above, and without hints to options."""
+    if isinstance(block, list):
+        return "".join(block_html(each, said) for each in block)
+    if isinstance(block, str):
+        return block_html(Words("" if isinstance(block, Hint) else block), said)
+    if isinstance(block, Words) and (block.words in said or not block.words):
+        return ""
+    if isinstance(block, Facts):
+        block = Facts([fact for fact in block.facts if fact[1] not in said])
+        said.update(text for _, text in block.facts if len(text) > LONG)
+    return block.html()
+
+
+class Answer(NamedTuple):
+    """The rows for scripts, and in words: blocks, which a blank line parts. draw: the picture, and
+    how much it has. nothing: said where there are no rows; empty: the blocks say it. why_none: why
+    there may be no picture, if it is not `nothing`."""
+
+    rows: Sequence[Any]
+    fields: Sequence[Any]
+    blocks: Callable[[], Iterable[Any]]
+    draw: Callable[[], tuple[pictures.Picture | None, str]] | None = None
+    nothing: Callable[[], str] | None = None
+    why_none: Callable[[], str] | None = None
+
+
+def show(arguments: argparse.Namespace, run: Selection | None, answer: Answer) -> None:
+    """As --json, --csv or --plot ask for."""
+    nothing = answer.nothing or partial(nothing_text, present(run))
+    if answer.draw and run and arguments.plot:
+        picture_save(arguments, run, *answer.draw(), (answer.why_none or nothing)())
+    if render.is_for_scripts(arguments):
+        keys = [getattr(field, "key", field) for field in answer.fields]
+        render.write_rows(arguments, answer.rows, keys)
     else:
-        said = "" if rows else nothing()
-        print(lines_text((said or "\n\n".join(filter(None, blocks()))).split("\n")))
+        said = "" if answer.rows else nothing()
+        blocks = filter(None, map(block_text, [said] if said else answer.blocks()))
+        print(lines_text("\n\n".join(blocks).split("\n")))
+
+
+OF_STEPS = "Steps", "steps.steps_summary:steps_summary", "run alignment"
+# each: what it is called where it fails, its function, what it needs, and what it may have
+ANALYSES: dict[str, tuple[str, str, str, dict[str, Any]]] = {
+    "alignment": ("Clocks", "run.alignment:align", "connection", {}),
+    "waits": ("Waiting", "late.late_ranks:Late", "run alignment", {}),
+    "summary": ("Summary", "summary.run_summary:run_summary", "run", {"late": "waits"}),
+    "negotiated": ("Negotiation", "summary.run_summary:negotiated_rows", "connection", {}),
+    "steps": (*OF_STEPS, {"late": "waits"}),
+    "without_steps": (*OF_STEPS, {"late": "waits", "by": "no_steps"}),
+    "world": ("Communicators", "roles.world:world_of", "connection", {}),
+    "advised": ("Advice", "advice.advice:advice", "run summary waits steps_row world", {}),
+}
+
+
+class Analysed:
+    """A run, and each analysis of it, made when it is first asked for. None: it has failed."""
+
+    alignment: Alignment | None
+    waits: Late | None
+    summary: RunSummary
+    negotiated: Sequence[Row] | None
+    steps: StepsSummary | None
+    without_steps: StepsSummary | None
+    no_steps = "none"
+    world: World | None
+    advised: Sequence[Advice] | None
+
+    def __init__(self, run: Selection) -> None:
+        self.run, self.connection = run, run.connection
+
+    def __getattr__(self, name: str) -> Any:
+        title, place, needs, more = ANALYSES[name]
+        analysis = resolve_name(f"{PACKAGE}.{place}")
+        given = (getattr(self, each) for each in needs.split())
+        taken = {key: getattr(self, each) for key, each in more.items()}
+        found = vars(self)[name] = attempt(title, analysis, *given, **taken)
+        return found
+
+    @property
+    def has_samples(self) -> bool:
+        return bool(self.connection.execute("SELECT 1 FROM sample").fetchone())
+
+    @property
+    def steps_or_none(self) -> StepsSummary | None:
+        """There are none if their analysis fails."""
+        return self.steps or self.without_steps
+
+    @property
+    def steps_row(self) -> StepsRow | None:
+        return self.steps_or_none and self.steps_or_none.summary
+
+    def named(self, names: Callable[[World], dict[str, str]]) -> dict[str, str]:
+        """Names of communicators; none if that fails."""
+        return attempt("Communicators", names, self.world) or {}
+
+
+class View(NamedTuple):
+    """A question about a run that a command and its section of the page answer. ask: gives the
+    Answer, of the run and the options, and of analyses by their names, without which there is
+    none."""
+
+    ask: Callable[..., Optional[Answer]]
+    opened: Callable[[argparse.Namespace], Selection]
+    needs: Sequence[str] = ()
+
+    def answer(self, known: Analysed, arguments: argparse.Namespace) -> Optional[Answer]:
+        needed = [getattr(known, each) for each in self.needs]
+        is_known = all(each is not None for each in needed)
+        return self.ask(known, arguments, *needed) if is_known else None
+
+    def __call__(self, arguments: argparse.Namespace) -> None:
+        known = Analysed(self.opened(arguments))
+        if answer := self.answer(known, arguments):
+            show(arguments, known.run, answer)
 
 
 def screen() -> int:
@@ -185,8 +370,11 @@ def picture_save(
 
 
 def picture(drawn: pictures.Picture | None, description: str) -> str:
-    """In a page; nothing if there is none, or no matplotlib."""
-    return page.picture(pictures.svg(drawn), description)
+    """In a page; nothing if there is none, or no matplotlib, unless a script draws it."""
+    data = getattr(drawn, "data", None)
+    return (
+        render.drawing("steps", data) if data else render.picture(pictures.svg(drawn), description)
+    )
 
 
 def title_of(run: Run) -> str:

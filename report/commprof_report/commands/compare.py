@@ -38,17 +38,19 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from ..base import (
     EXECUTOR,
-    Field,
     UsageError,
     checked,
     column,
+    Field,
+    gathered,
     keys,
     option,
     shown,
@@ -73,9 +75,9 @@ from ..compare.judge import (
 )
 from ..compare.comparison import METRICS, Comparison, Pair, compare
 from ..compare.figures import PERCENTILES, figures
-from ..compare.refusals import KINDS, binding, layout, one_of, value_text
+from ..compare.refusals import KINDS, binding, hosts_of, layout, one_of, value_text
 from ..compare.sides import Side, checked_read
-from ..display import page, tables
+from ..display import render
 from ..experiment.plan import CHECK, is_experiment
 from ..plots import bars
 from . import SEPARATOR, Command, common
@@ -185,12 +187,13 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--skip-steps", f"--by {arguments.by} is known of whole runs only")
     answers = compared(arguments.runs, rules(arguments, arguments.by == "size"))
     fields, rows_of = TABLES[arguments.by or ("figure" if arguments.skip_steps else "row")]
-    if not tables.is_for_scripts(arguments):
-        print(TEXTS[arguments.by](answers))
-    elif arguments.by == "size" and arguments.csv and arguments.take_rows is None:
+    if arguments.by == "size" and arguments.csv and arguments.take_rows is None:
         write_sizes_csv(answers)
     else:
-        tables.write_rows(arguments, rows_of(answers), keys(fields))
+        found = common.Answer(
+            rows_of(answers), fields, lambda: TEXTS[arguments.by](answers), nothing=str
+        )
+        common.show(arguments, None, found)
     return 0 if arguments.fail_if is None else gate(answers, arguments.fail_if)
 
 
@@ -273,20 +276,18 @@ def write_sizes_csv(answers: Comparison) -> None:
         (*(getattr(row, name) for name in common_to_sides), *row.values_ns, row.best)
         for row in answers.sizes
     )
-    tables.write_csv(sys.stdout, (*common_to_sides, *sides, best), rows)
+    render.write_csv(sys.stdout, (*common_to_sides, *sides, best), rows)
 
 
-def verdicts_text(answers: Comparison) -> str:
+def verdict_blocks(answers: Comparison) -> list:
     says = (
         (comparison.verdict_text if pair in answers.tested else comparison.control_text, pair)
         for pair in answers.pairs
     )
-    return common.lines_text(
-        f"{comparison.name_of(pair)}: {said(answers, pair)}" for said, pair in says
-    )
+    return [[f"{comparison.name_of(pair)}: {said(answers, pair)}" for said, pair in says]]
 
 
-def sizes_text(answers: Comparison) -> str:
+def size_blocks(answers: Comparison) -> list:
     columns = [
         column("call", comparison.call_text, False),
         column("on", lambda row: units.shortened(row.communicator, 32), False),
@@ -303,13 +304,11 @@ def sizes_text(answers: Comparison) -> str:
             for place, name in enumerate(answers.sizes[0].sides if answers.sizes else ())
         ),
     ]
-    table = tables.text_table(columns, answers.sizes)
     kinds = "; ".join(refusal.kind for refusal in answers.refused)
+    said = f"no side is marked: not the same experiment ({kinds})" if kinds else ""
     if any(row.best for row in answers.sizes):
-        table += "\n\n* less than each other side, beyond chance among the rows (exploratory)"
-    elif kinds:
-        table += f"\n\nno side is marked: not the same experiment ({kinds})"
-    return table
+        said = "* less than each other side, beyond chance among the rows (exploratory)"
+    return [common.Rows(columns, answers.sizes), said]
 
 
 def comparison_columns(verdict: VerdictRow) -> list[Field]:
@@ -321,14 +320,7 @@ def comparison_columns(verdict: VerdictRow) -> list[Field]:
             f"{100 * verdict.level:.3g} % interval",
             lambda row: comparison.interval_text(row.low, row.high),
         ),
-        column("", lambda row: comparison.remark(row, verdict.min_effect) or " ", False),
-    ]
-
-
-def figure_columns(pair: Pair) -> list[Field]:
-    return [
-        column("Per rank (* verdict)", comparison.figure_name, False),
-        *comparison_columns(pair.verdict),
+        column("remark", lambda row: comparison.remark(row, verdict.min_effect) or " ", False),
     ]
 
 
@@ -336,19 +328,16 @@ def known_figures(pair: Pair) -> list[Compared]:
     return [row for row in pair.figures if row.first_ns is not None or row.second_ns is not None]
 
 
-def figure_table(pair: Pair) -> str:
-    return tables.text_table(figure_columns(pair), known_figures(pair))
+def figure_rows(pair: Pair) -> common.Rows:
+    name = column("Per rank (* verdict)", comparison.figure_name, False)
+    return common.Rows([name, *comparison_columns(pair.verdict)], known_figures(pair))
 
 
-def row_table(pair: Pair) -> str:
-    return tables.text_table(row_columns(pair), pair.rows) if pair.rows else ""
-
-
-def row_columns(pair: Pair) -> list[Field]:
+def call_rows(pair: Pair) -> common.Rows:
     is_mixed = len({row.metric for row in pair.rows}) > 1
     part = column("of change", lambda row: units.share(row.part_of_change))
     *values, last = comparison_columns(pair.verdict)
-    return [
+    columns = [
         column("Per call", comparison.call_text, False),
         column("on", lambda row: units.shortened(row.communicator, 32), False),
         column("bytes", lambda row: units.size(row.bytes)),
@@ -359,29 +348,38 @@ def row_columns(pair: Pair) -> list[Field]:
         *([part] if any(row.part_of_change is not None for row in pair.rows) else []),
         last,
     ]
+    return common.Rows(columns, pair.rows)
 
 
-def whole_text(answers: Comparison) -> str:
-    blocks = [common.facts_text(comparison.facts(answers), WIDTH)]
+def named(rows: Callable[[Pair], common.Rows], pairs: Sequence[Pair]) -> list:
+    """One table for each pair, under its name where there are several."""
+    return [[comparison.name_of(pair) * (len(pairs) > 1), rows(pair)] for pair in pairs]
+
+
+def whole_blocks(answers: Comparison) -> Iterator[Any]:
+    yield common.Facts(comparison.facts(answers), WIDTH)
     for pair in answers.tested:
         facts = comparison.pair_facts(answers, pair, comparison.name_of(pair))
-        blocks += [common.facts_text(facts, WIDTH), figure_table(pair), row_table(pair)]
-    return "\n\n".join(filter(None, blocks))
+        yield from (common.Facts(facts, WIDTH), figure_rows(pair), call_rows(pair))
 
 
-TEXTS = {  # by --by
-    None: whole_text,
-    "verdict": verdicts_text,
-    "size": sizes_text,
-    "run": lambda answers: tables.text_table(
-        telling(shown(RUN), answers.runs, "arithmetic_ns memory_ns"), answers.runs
-    ),
-    "figure": lambda answers: "\n\n".join(map(figure_table, answers.pairs)),
-    "row": lambda answers: "\n\n".join(map(row_table, answers.pairs)),
+def run_blocks(answers: Comparison) -> list:
+    fields = shown(RUN)
+    optional = [field.key for field in fields if field.key.endswith("_ns")]
+    return [common.Rows(telling(fields, answers.runs, *optional), answers.runs)]
+
+
+TEXTS: dict[str | None, Callable[[Comparison], Iterable[Any]]] = {  # by --by
+    None: whole_blocks,
+    "verdict": verdict_blocks,
+    "size": size_blocks,
+    "run": run_blocks,
+    "figure": lambda answers: named(figure_rows, answers.pairs),
+    "row": lambda answers: named(call_rows, answers.pairs),
 }
 
 
-# The page of a comparison: in the words of the text, with the value of each run.
+# The page of a comparison: the same, with the value of each run.
 
 
 def page_title(answers: Comparison) -> str:
@@ -390,11 +388,47 @@ def page_title(answers: Comparison) -> str:
     )
 
 
-def page_parts(answers: Comparison) -> list[str]:
-    return [
-        section(answers)
-        for section in (opening, measures_section, rows_section, differences_section, runs_section)
-    ]
+def page_parts(answers: Comparison) -> Iterator[str]:
+    pairs, said = answers.tested, set[str]()
+    yield opening(answers)
+    figures = gathered(
+        (comparison.figure_name(row), row) for pair in pairs for row in known_figures(pair)
+    )
+    changes = sorted(
+        zip(*(pair.rows for pair in pairs)), key=lambda own: -max(abs(row.change_ns) for row in own)
+    )
+    calls = {comparison.row_text(own[0]): own for own in changes[:MOST_ROWS]}
+    for title, sentence, measures, blocks in (
+        (
+            "Measures",
+            "Left: a mark for each run, side by side, on a logarithmic scale from the least value "
+            f"to the most. Right: the change against {answers.sides[0].name} with its interval, on "
+            "a scale that draws large changes closer together. A filled mark is a difference "
+            "beyond chance, a hollow one is none or has no verdict; changes within the grey band "
+            "do not matter.",
+            figures,
+            named(figure_rows, pairs),
+        ),
+        (
+            "Calls and sizes",
+            "Calls by communicator and size; those with the largest change are drawn, the first "
+            "ones on top. Rows below 1 % of the time are added up as other, unless --all-rows.",
+            calls,
+            named(call_rows, pairs),
+        ),
+        (
+            "What differs, and notes",
+            "What the sides ran on, and settings and software in which all runs of one side "
+            "differ from all of the other.",
+            {},
+            difference_blocks(answers),
+        ),
+        ("The runs", "Each run as it entered the comparison.", {}, run_blocks(answers)),
+    ):
+        drawn = bars.Marks(answers, measures) if measures else None
+        picture = common.picture(drawn, "the value of each run, and each change")
+        if shown := common.block_html(blocks, said):
+            yield render.section(title, sentence, picture, shown)
 
 
 def opening(answers: Comparison) -> str:
@@ -412,7 +446,7 @@ def opening(answers: Comparison) -> str:
     if len(pairs) > 1:
         headline = f"{len(pairs)} verdicts against {answers.sides[0].name}"
         findings = [(pair.verdict.side, comparison.finding_text(pair)) for pair in pairs]
-    return page.header(
+    return render.header(
         headline,
         [f"{page_title(answers)}: {program}"],
         (),
@@ -420,148 +454,39 @@ def opening(answers: Comparison) -> str:
     )
 
 
-def pair_tables(
-    answers: Comparison,
-    columns: Callable[[Pair], list[Field]],
-    rows: Callable[[Pair], Sequence[object]],
-) -> Iterator[str]:
-    """One for each pair, under its name where there are several."""
-    for pair in answers.tested:
-        *known, last = columns(pair)
-        if len(answers.tested) > 1:
-            yield page.sentence_of(comparison.name_of(pair))
-        yield page.table([*known, last._replace(head="remark")], rows(pair))
-
-
-def measures_section(answers: Comparison) -> str:
-    rows = [row for pair in answers.tested for row in known_figures(pair)]
-    names = dict.fromkeys(comparison.figure_name(row) for row in known_figures(answers.tested[0]))
-    return page.section(
-        "Measures",
-        "Left: a mark for each run, side by side, on a logarithmic scale from the least value to "
-        f"the most. Right: the change against {answers.sides[0].name} with its interval, on a "
-        "scale that draws large changes closer together. A filled mark is a difference beyond "
-        "chance, a hollow one is none or has no verdict; changes within the grey band do not "
-        "matter.",
-        *pair_tables(answers, figure_columns, known_figures),
-        common.picture(
-            bars.Marks(
-                answers,
-                {
-                    name: [row for row in rows if comparison.figure_name(row) == name]
-                    for name in names
-                },
-            ),
-            "the value of each run, and the change of each measure",
-        ),
-    )
-
-
-def change_columns(pair: Pair) -> list[Field]:
-    """Columns of compare; the communicator only where there are several, since the drawings name
-    it."""
-    *known, last = row_columns(pair)
-    is_one = len({row.communicator for row in pair.rows if row.communicator}) < 2
-    return [
-        *(column for column in known if not (is_one and column.head == "on")),
-        column(
-            "per rank",
-            lambda row: f"{'-' if row.change_ns < 0 else '+'}{units.duration(abs(row.change_ns))}",
-        ),
-        last,
-    ]
-
-
-def rows_section(answers: Comparison) -> str:
-    """The rows of all pairs are the same."""
-    pairs = answers.tested
-    by_row = sorted(
-        zip(*(pair.rows for pair in pairs)), key=lambda own: -max(abs(row.change_ns) for row in own)
-    )
-    drawn = {comparison.row_text(own[0]): own for own in by_row[:MOST_ROWS]}
-    return (
-        page.section(
-            "Calls and sizes",
-            "Calls by communicator and size, those with the largest change first: per rank is by "
-            "how much all calls of a row take longer or shorter on a rank. Rows below 1 % of the "
-            "time are added up as other, unless --all-rows.",
-            *pair_tables(
-                answers,
-                change_columns,
-                lambda pair: sorted(pair.rows, key=lambda row: -abs(row.change_ns)),
-            ),
-            common.picture(bars.Marks(answers, drawn), "the value of each run, and the changes"),
-        )
-        if drawn
-        else ""
-    )
-
-
-def differences_section(answers: Comparison) -> str:
+def difference_blocks(answers: Comparison) -> list:
     none = "no setting or software that is known differs."
-    return page.section(
-        "What differs, and notes",
-        "What the sides ran on, and settings and software in which all runs of one side "
-        "differ from all of the other.",
-        page.table(
-            (
-                column("side", lambda side: side.name, False),
-                column("runs", lambda side: units.count(len(side.runs))),
-                column("failed", lambda side: units.count(side.failed)),
-                column("library", comparison.library, False),
-                column("placement", lambda side: one_of({layout(run) for run in side.runs}), False),
-                column(
-                    "cores that a rank may use",
-                    lambda side: one_of({binding(run) for run in side.runs}),
-                    False,
-                ),
-                column(
-                    "hosts",
-                    lambda side: units.shortened(
-                        ", ".join(
-                            sorted(
-                                {row.host or "unknown" for run in side.runs for row in run.ranks}
-                            )
-                        ),
-                        MOST_VALUE,
-                    ),
-                    False,
-                ),
-            ),
-            answers.sides,
+    sides = (
+        column("side", lambda side: side.name, False),
+        column("runs", lambda side: units.count(len(side.runs))),
+        column("failed", lambda side: units.count(side.failed)),
+        column("library", comparison.library, False),
+        column("placement", lambda side: one_of({layout(run) for run in side.runs}), False),
+        column(
+            "cores that a rank may use",
+            lambda side: one_of({binding(run) for run in side.runs}),
+            False,
         ),
-        *(
-            page.table(
-                [
-                    column("setting", lambda row: row.name, False),
-                    column(
-                        pair.verdict.reference, lambda row: value_text(row.first, MOST_VALUE), False
-                    ),
-                    column(
-                        pair.verdict.side, lambda row: value_text(row.second, MOST_VALUE), False
-                    ),
-                ],
-                pair.differences,
-            )
-            or page.sentence_of(f"{comparison.name_of(pair)}: {none}")
-            for pair in answers.tested
-        ),
-        page.facts_list(("Note", note) for note in answers.notes),
+        column("hosts", lambda side: value_text(sorted(hosts_of(side)), MOST_VALUE), False),
     )
 
+    def settings(pair: Pair) -> Any:
+        columns = [
+            column("setting", lambda row: row.name, False),
+            column(pair.verdict.reference, lambda row: value_text(row.first, MOST_VALUE), False),
+            column(pair.verdict.side, lambda row: value_text(row.second, MOST_VALUE), False),
+        ]
+        return (
+            common.Rows(columns, pair.differences)
+            if pair.differences
+            else f"{comparison.name_of(pair)}: {none}"
+        )
 
-def runs_section(answers: Comparison) -> str:
-    known = [
-        column
-        for column in shown(RUN)
-        if any(column.show(row) != units.NO_VALUE for row in answers.runs)
+    return [
+        common.Rows(sides, answers.sides),
+        *map(settings, answers.tested),
+        common.Facts([("Note", note) for note in answers.notes]),
     ]
-    return page.section(
-        "The runs",
-        "Each run as it entered the comparison.",
-        page.table(known, answers.runs),
-        is_folded=True,
-    )
 
 
 COMMANDS = {
@@ -591,7 +516,7 @@ COMMANDS = {
                 help="this table only (--json and --csv: row unless said otherwise); size has a "
                 "column for each side",
             ),
-            *tables.ROWS,
+            *render.ROWS,
         ),
         run,
         (

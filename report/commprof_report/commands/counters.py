@@ -1,11 +1,11 @@
 """The commands that group counters by something and show the groups: calls, sizes, ranks, traffic,
-peers; and their sections of the page."""
+peers."""
 
 from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -31,9 +31,8 @@ from ..calls.views import (
     of_nccl,
     size_rows,
 )
-from ..display import page, tables
 from ..plots import bars
-from ..run import Run, view_rows
+from ..run import Selection, view_rows
 from ..stuck import doing
 from . import Command, common
 
@@ -44,7 +43,7 @@ RECEIVES = frozenset(
     for name in ("MPI_", "MPI_I", "MPI_M", "MPI_Im", "nccl")
     for end in ("", "_init")
 )
-MOST_PAIRS, MOST_RANKS, MOST_SIZES = 30, 64, 60
+MOST_PAIRS, MOST_RANKS = 30, 64
 BAR_WIDTH, MOST_BARS = 40, 24  # of histograms in text
 ORDERS: dict[str, Callable[[Row], Any]] = {
     "total": attrgetter("total_ns"),
@@ -54,25 +53,25 @@ ORDERS: dict[str, Callable[[Row], Any]] = {
     "mean": attrgetter("mean_ns"),
     "max": attrgetter("max_ns"),
 }
-Table = tuple["list[Field]", "Sequence[Row]"]
 
 
 def counted(rows: Iterable[Row], noun: str = "call") -> str:
     return units.counted(sum(row.count for row in rows), noun)
 
 
-def texts(parts: Iterable[Table]) -> list[str]:
-    return [tables.text_table(*part) for part in parts]
-
-
-def parted(fields: Sequence[Field], parts: Iterable[tuple[str, str, Sequence[Row]]]) -> list[Table]:
+def parted(
+    fields: Sequence[Field], parts: Iterable[tuple[str, str, Sequence[Row]]]
+) -> list[common.Rows]:
     """The tables with something in them. parts: the head of the calls, keys of the columns, and
     rows."""
     found = ((head, shown(fields, f"call {keys}"), rows) for head, keys, rows in parts if rows)
-    return [([call._replace(head=head), *others], rows) for head, (call, *others), rows in found]
+    return [
+        common.Rows([call._replace(head=head), *others], rows)
+        for head, (call, *others), rows in found
+    ]
 
 
-def calls(arguments: argparse.Namespace) -> None:
+def calls(known: common.Analysed, arguments: argparse.Namespace) -> common.Answer:
     """One row per call, over all selected ranks: count, volume, total time, mean, percentiles, and
     its share of the wall time of all ranks. Nonblocking calls return at once; for them a second row
     shows the time from start to completion, and the overlap: the part of it that was spent neither
@@ -83,22 +82,30 @@ def calls(arguments: argparse.Namespace) -> None:
     NCCL's calls have tables of their own. On the host a call only puts an operation into a stream's
     queue; the time of the operation on the device is known where the GPU was traced; operations
     that share kernels are an ncclGroup; calls that went into CUDA graphs are counted apart."""
-    run = common.open_selected(arguments)
-    rows = view_rows(run.connection, CALLS)
-    common.answer(
-        arguments,
-        run,
+    rows = view_rows(known.connection, CALLS)
+    negotiated = (known.negotiated if known.has_samples else None) or []
+    timed = apart(known, drawn(rows), "call")
+    return common.Answer(
         rows,
         CALL,
-        lambda: [*texts(call_tables(rows)), volume_note(rows)],
-        lambda: (bars.of_calls(drawn(rows)), counted(drawn(rows))),
+        lambda: [*call_tables(rows, negotiated), volume_note(rows)],
+        lambda: (bars.of_calls(timed), counted(timed)),
     )
 
 
-def call_tables(rows: Sequence[Row]) -> list[Table]:
+def apart(known: common.Analysed, rows: list[Row], *keys: str) -> list[Row]:
+    """Negotiation in rows of its own, where samples show it."""
+    if not known.has_samples or not known.negotiated:
+        return rows
+    from ..summary.run_summary import negotiation_apart
+
+    return negotiation_apart(rows, known.negotiated, *keys)
+
+
+def call_tables(rows: Sequence[Row], negotiated: Sequence[Row]) -> list[common.Rows]:
     """MPI's calls, what they started, and NCCL's calls and operations."""
     captured = f"count total_ns share_of_wall {OF_SINGLE}"
-    return parted(
+    first, *others = parted(
         CALL,
         (
             ("call", KEYS, [row for row in rows if row.library == "mpi"]),
@@ -117,6 +124,18 @@ def call_tables(rows: Sequence[Row]) -> list[Table]:
             ("polling call", "count polls", [row for row in rows if row.polls]),
         ),
     )
+    columns = [*first.columns, *negotiation_columns(negotiated)]
+    return [first._replace(columns=columns), *others]
+
+
+def negotiation_columns(negotiated: Sequence[Row]) -> list[Field]:
+    """The part of a call's time that is negotiation; none where no thread negotiates."""
+
+    def part(call: Row) -> str:
+        spent_ns = sum(row.negotiation_ns for row in negotiated if row.call == call.call)
+        return units.share(spent_ns / (call.total_ns or 1))
+
+    return [Field("", "", "negotiation", of_row=part)] * bool(negotiated)
 
 
 def volume_note(rows: Sequence[Row]) -> str:
@@ -132,15 +151,13 @@ def volume_note(rows: Sequence[Row]) -> str:
 
 
 def drawn(rows: Sequence[Row]) -> list[Row]:
-    """MPI's calls; where there are none but set-up, NCCL's operations, or its calls where nobody
-    timed these."""
-    mpi = [row for row in rows if row.library == "mpi"]
-    if any(row.family != "setup" for row in mpi):
-        return mpi
-    return of_nccl(rows, "device") or of_nccl(rows, "call") or mpi
+    """MPI's calls without set-up; where there are none, NCCL's operations, or its calls where
+    nobody timed these."""
+    mpi = [row for row in rows if row.library == "mpi" and row.family != "setup"]
+    return mpi or of_nccl(rows, "device") or of_nccl(rows, "call")
 
 
-def sizes(arguments: argparse.Namespace) -> None:
+def sizes(known: common.Analysed, arguments: argparse.Namespace) -> common.Answer:
     """One row per call, communicator and message size: count, volume, total time and its share of
     the wall time of all ranks, mean, percentiles, algorithm bandwidth and bus bandwidth. The
     message size is that of the OSU micro-benchmarks, so rows can be compared with theirs;
@@ -155,42 +172,36 @@ def sizes(arguments: argparse.Namespace) -> None:
     their time from start to completion, with the means of what the calls take that start them and
     that wait for them; the rest is overlap."""
     if arguments.histogram:
-        histogram(arguments)
-        return
-    run = common.open_selected(arguments, bins=arguments.bins, with_samples=bool(arguments.plot))
-    rows = size_rows(run.connection, arguments.per_rank)
-    if arguments.sort:
-        rows.sort(key=ORDERS[arguments.sort], reverse=True)
-    nothing = partial(common.nothing_text, run, "call with a message")
-
-    def draw() -> tuple:
+        return histogram(known, arguments)
+    found = [size_rows(known.connection, arguments.per_rank)]
+    if known.has_samples:
         from ..roles import roles  # the analysis of waiting, which only the picture needs
 
-        families = roles.of_run(run.connection, roles.families)
-        timed = best_timed(size_rows(run.connection, arguments.per_rank, families))
-        return bars.lines_of(timed), counted(filter(bars.place_of, timed))
-
-    common.answer(
-        arguments,
-        run,
-        rows[: arguments.top],
+        families = known.named(roles.families)
+        found.append(size_rows(known.connection, arguments.per_rank, families))
+    for rows in found if arguments.sort else ():
+        rows.sort(key=ORDERS[arguments.sort], reverse=True)
+    nothing = partial(common.nothing_text, known.run, "call with a message")
+    timed = best_timed(found[-1])
+    return common.Answer(
+        found[0][: arguments.top],
         [field for field in SIZE if field.key != "rank" or arguments.per_rank],
-        lambda: size_texts(rows, arguments) or [nothing()],
-        draw,
+        lambda: size_blocks(found[-1], timed, arguments) or [nothing()],
+        lambda: (bars.lines_of(timed), counted(filter(bars.place_of, timed))),
         nothing,
     )
 
 
-def size_texts(rows: Sequence[Row], arguments: argparse.Namespace) -> list[str]:
-    timed = best_timed(rows)
-    messages = [row for row in timed if arguments.call or carries_messages(row)]
+def size_blocks(rows: Sequence[Row], timed: Sequence[Row], arguments: argparse.Namespace) -> list:
+    messages = [row for row in timed if arguments.call or row.bandwidth != "silent"]
     if not messages:
         return []
     columns = telling_columns(rows, messages, arguments.per_rank)
-    more = len(messages) - (arguments.top or len(messages))
-    left = f"\n... and {units.counted(more, 'more row')}." if more > 0 else ""
+    used = {mark for row in messages for mark in marks(row)}
+    explained = ", ".join(f"{mark} {MARKS[mark]}" for mark in MARKS if mark in used)
     return [
-        tables.text_table(columns, messages[: arguments.top]) + left,
+        common.Rows(columns, messages, arguments.top or len(messages), " rows."),
+        f"Marks of sizes: {explained}." if explained else "",
         "Nonblocking operations last from their start to completion; start and wait are the times "
         "in the calls for these, overlap the rest."
         if any(row.measure == "completion" for row in rows)
@@ -244,33 +255,28 @@ def operation_of(row: Row) -> tuple:
     return row.call, row.identity, row.rank, row.memory_kind
 
 
-def carries_messages(row: Row) -> bool:
-    return row.bandwidth != "silent"
-
-
-def histogram(arguments: argparse.Namespace) -> None:
+def histogram(known: common.Analysed, arguments: argparse.Namespace) -> common.Answer:
     """The buckets of the call and size that were asked for, or that took the most time of what was
     asked for."""
-    run = common.open_selected(arguments)
-    chosen, asked = dominating_size(run.connection), arguments.bytes
+    chosen, asked = dominating_size(known.connection), arguments.bytes
     low, high = (
         bound if bound is None else min(bound, (1 << 63) - 1)
         for bound in asked or (chosen and (chosen.bytes_low, chosen.bytes_high)) or (None, None)
     )
     rows = (
-        latency_rows(run.connection, chosen.call, low or 0, high, chosen.measure) if chosen else []
+        latency_rows(known.connection, chosen.call, low or 0, high, chosen.measure)
+        if chosen
+        else []
     )
-    common.answer(
-        arguments,
-        run,
+    return common.Answer(
         rows,
         LATENCY,
-        lambda: histogram_texts(rows),
+        lambda: histogram_blocks(rows),
         lambda: (bars.Histogram(rows) if rows else None, counted(rows)),
     )
 
 
-def histogram_texts(buckets: Sequence[Row]) -> list[str]:
+def histogram_blocks(buckets: Sequence[Row]) -> list:
     rows = merged(buckets, MOST_BARS)
     per_mark = max(row.density for row in rows) / BAR_WIDTH
     columns = Field(
@@ -280,40 +286,38 @@ def histogram_texts(buckets: Sequence[Row]) -> list[str]:
         is_number=False,
         of_row=lambda row: "#" * max(1, round(row.density / per_mark)),
     )
-    return [bars.Histogram(rows).title, tables.text_table([*shown(LATENCY), columns], rows)]
+    return [bars.Histogram(rows).title, common.Rows([*shown(LATENCY), columns], rows)]
 
 
-def ranks(arguments: argparse.Namespace) -> None:
+def ranks(known: common.Analysed, arguments: argparse.Namespace) -> common.Answer:
     """For each call the least, mean and most time that a rank spent in it, and which rank. Then for
     each rank its wall time, the time inside MPI of its thread with the most, what it sent, how much
     of the time it was on a core and how much it waited for one, and how it ended. NCCL's calls on
     the host and its operations on the device are apart. How long ranks waited for each other is in
     hvprof-report late. --json and --csv give the table of calls, with --per-rank that of ranks."""
-    run = common.open_selected(arguments, with_histograms=False)
-    rows, by_call = rank_rows(run.connection), view_rows(run.connection, RANK_CALLS)
+    rows, by_call = rank_rows(known.connection), view_rows(known.connection, RANK_CALLS)
     more = " ranks; --per-rank --csv has them all."
 
     def draw() -> tuple:
-        times = view_rows(run.connection, RANK_TIMES)
+        times = view_rows(known.connection, RANK_TIMES)
         noun = "operation" if times and times[0].measure == "device" else "call"
         number = units.counted(len({row.rank for row in times}), "rank")
-        return bars.of_ranks(times), f"{counted(times, noun)} on {number}"
+        drawn = bars.of_ranks(apart(known, times, "call", "rank"))
+        return drawn, f"{counted(times, noun)} on {number}"
 
-    common.answer(
-        arguments,
-        run,
+    return common.Answer(
         *((rows, RANK) if arguments.per_rank else (by_call, RANK_CALL)),
         lambda: [
-            *texts([] if arguments.per_rank else rank_call_tables(by_call)),
-            tables.first_rows(rank_columns(rows), rows, MOST_RANKS, more),
+            *([] if arguments.per_rank else rank_call_tables(by_call)),
+            common.Rows(rank_columns(rows), rows, MOST_RANKS, more),
         ],
         draw,
         str,
-        partial(common.nothing_text, run, "call but those that set MPI up"),
+        partial(common.nothing_text, known.run, "call but those that set MPI up"),
     )
 
 
-def rank_call_tables(rows: Sequence[Row]) -> list[Table]:
+def rank_call_tables(rows: Sequence[Row]) -> list[common.Rows]:
     """Operations that went into graphs are in --json."""
     keys = " ".join(field.key for field in shown(RANK_CALL)[1:])
     return parted(
@@ -350,7 +354,7 @@ def how_ended(row: Row) -> str:
     return f"{state}, {units.shortened(doing.place_text(row), 64)}"
 
 
-def traffic(arguments: argparse.Namespace) -> None:
+def traffic(known: common.Analysed, arguments: argparse.Namespace) -> common.Answer:
     """Shows how much of the calls, bytes and time is bulk, which carries gradients, activations or
     data, and how much is control: the messages in which frameworks negotiate which gradients are
     ready, barriers, probes, and constructors of communicators. The rule is the same for MPI and
@@ -361,18 +365,7 @@ def traffic(arguments: argparse.Namespace) -> None:
     run, whatever is selected. On a background thread that negotiates, as Horovod's does, control is
     instead reductions of bits, and bytes to or from a root; the smallest gradient is bulk there.
     Collectives on communicators of one rank move nothing, and have a line of their own."""
-    run = common.open_selected(arguments, with_histograms=False, with_samples=True)
-    kinds, rows = (view_rows(run.connection, view) for view in (KINDS, TRAFFIC))
-
-    def blocks() -> list[str]:
-        by_kind, by_call = texts(traffic_tables(kinds, rows))
-        return [by_kind, common.facts_text(traffic_facts(rows)), by_call]
-
-    common.answer(arguments, run, rows, OF_TRAFFIC, blocks)
-
-
-def traffic_tables(kinds: Sequence[Row], rows: Sequence[Row]) -> list[Table]:
-    """Columns for MPI, and for NCCL, where the rows have calls of them."""
+    kinds, rows = (view_rows(known.connection, view) for view in (KINDS, TRAFFIC))
     of_kinds = telling(
         shown(OF_KIND),
         kinds,
@@ -380,10 +373,16 @@ def traffic_tables(kinds: Sequence[Row], rows: Sequence[Row]) -> list[Table]:
         "mpi_ns mpi_share",
         "nccl_ns device_ns",
     )
-    return [
-        (of_kinds, kinds),
-        (telling(shown(OF_TRAFFIC), rows, "share_of_time", "threshold_bytes", "device_ns"), rows),
-    ]
+    of_calls = telling(shown(OF_TRAFFIC), rows, "share_of_time", "threshold_bytes", "device_ns")
+    return common.Answer(
+        rows,
+        OF_TRAFFIC,
+        lambda: [
+            common.Rows(of_kinds, kinds),
+            common.Facts(traffic_facts(rows)),
+            common.Rows(of_calls, rows),
+        ],
+    )
 
 
 def traffic_facts(rows: Sequence[Row]) -> list[tuple[str, str]]:
@@ -412,7 +411,7 @@ def traffic_facts(rows: Sequence[Row]) -> list[tuple[str, str]]:
     ]
 
 
-def peers(arguments: argparse.Namespace) -> None:
+def peers(known: common.Analysed, arguments: argparse.Namespace) -> common.Answer:
     """One row per pair of ranks, the largest first, as the senders counted (with --received, as the
     receivers did); --plot draws the matrix of all. NCCL's messages are included, by the world ranks
     of both sides; a peer whose database was not read is "unknown". Messages are not counted by size
@@ -421,133 +420,39 @@ def peers(arguments: argparse.Namespace) -> None:
         raise UsageError(
             "peers", "messages between peers are not counted by size, communicator or region"
         )
-    run = common.open_selected(arguments, with_histograms=False)
-    rows = peer_rows(run.connection, arguments.received)
+    rows = peer_rows(known.connection, arguments.received)
     quantity, size = ("count", "") if arguments.counts else ("bytes", "of a byte or more ")
     direction = "received" if arguments.received else "sent"
 
     def draw() -> tuple:
-        matrix = bars.matrix_of(rows, run.world_size, quantity)
+        matrix = bars.matrix_of(rows, known.run.world_size, quantity)
         return matrix, counted(matrix.rows if matrix else (), "message")
 
-    common.answer(
-        arguments,
-        run,
+    pairs = sorted(rows, key=attrgetter(quantity), reverse=True)
+    return common.Answer(
         rows,
         PEER,
-        lambda: [
-            tables.first_rows(
-                shown(PEER),
-                sorted(rows, key=attrgetter(quantity), reverse=True),
-                MOST_PAIRS,
-                " pairs; --csv has them all.",
-            )
-        ],
+        lambda: [common.Rows(shown(PEER), pairs, MOST_PAIRS, " pairs; --csv has them all.")],
         draw,
-        partial(common.nothing_text, run, f"{direction} point-to-point message"),
+        partial(common.nothing_text, known.run, f"{direction} point-to-point message"),
         partial(
             common.nothing_text,
-            run,
+            known.run,
             f"point-to-point message {size}between two ranks of the job",
         ),
     )
 
 
-BARS = (
-    "Each bar is the time that all ranks together spent in one call, with waiting for other ranks; "
-    "of NCCL's operations the time on the device, where it was traced. MPI_Init and MPI_Finalize "
-    "are only in the table."
-)
-
-
-def calls_section(rows: Sequence[Row], timed: Sequence[Row], more: Sequence[Field]) -> str:
-    """timed: those that are drawn; more: columns of MPI's calls."""
-    return page.section(
-        "Where the time goes",
-        f"{BARS} {volume_note(rows)}".rstrip(),
-        common.picture(bars.of_calls(timed), "time by call"),
-        *(
-            page.table([*columns, *(more if columns[0].head == "call" else ())], part)
-            for columns, part in call_tables(rows)
-        ),
-    )
-
-
-def ranks_section(run: Run, rows: Sequence[Row], times: Sequence[Row]) -> str:
-    """times: of each call on each rank, which are drawn."""
-    return page.section(
-        "Rank by rank",
-        "Each bar is one rank, each colour one call. In a balanced job all bars are alike. Time "
-        'inside a collective contains waiting for other ranks: see "Who is late".',
-        common.picture(bars.of_ranks(times), "time in MPI by rank"),
-        page.table(rank_columns(rows), rows, MOST_RANKS),
-        *(page.table(*part) for part in rank_call_tables(view_rows(run.connection, RANK_CALLS))),
-    )
-
-
-def traffic_section(run: Run) -> str:
-    kinds, rows = (view_rows(run.connection, view) for view in (KINDS, TRAFFIC))
-    by_kind, by_call = (page.table(*table) for table in traffic_tables(kinds, rows))
-    return (
-        page.section(
-            "Bulk and control",
-            "Bulk calls carry gradients, activations or data. Control calls coordinate them: "
-            "negotiation of what is ready, barriers and the like.",
-            by_kind,
-            page.facts_list(traffic_facts(rows)),
-            by_call,
-            is_folded=True,
-        )
-        if rows
-        else ""
-    )
-
-
-def sizes_section(run: Run, families: Mapping[str, str]) -> str:
-    in_families = size_rows(run.connection, families=families)
-    timed = best_timed(in_families)
-    rows = [row for row in timed if carries_messages(row)]
-    is_long = len(rows) > MOST_SIZES
-    ordered = sorted(rows, key=lambda row: -row.total_ns) if is_long else rows
-    used = {mark for row in rows for mark in marks(row)}
-    explained = ", ".join(f"{mark} {MARKS[mark]}" for mark in MARKS if mark in used)
-    return (
-        page.section(
-            "Message sizes",
-            "Each point is one message size: the line is the median duration, the bands reach to "
-            "the 95th and 99th percentile (where there are 20 calls or more; other points are "
-            "hollow). A wide band means that calls of that size take very different times, "
-            f"mostly by waiting for a late rank.{explained and f' Marks of sizes: {explained}.'}",
-            common.picture(bars.lines_of(timed), "latency by message size"),
-            page.table(
-                telling_columns(in_families, rows), ordered, MOST_SIZES, "take the most time"
-            ),
-        )
-        if rows
-        else ""
-    )
-
-
-def peers_section(run: Run, rows: Sequence[Row]) -> str:
-    """A table where a few pairs exchange messages, which a map would hide."""
-    pairs = sorted((row for row in rows if row.bytes), key=lambda row: -row.bytes)
-    matrix = bars.matrix_of(rows, run.world_size, "bytes")
-    if len(pairs) <= 8:  # are no map
-        return page.section("Who sends to whom", "", page.table(shown(PEER), pairs)) * bool(pairs)
-    return page.section(
-        "Who sends to whom",
-        "Each field is what one rank sent to another with point-to-point calls, as the sender "
-        "counted it; empty: nothing. Pipelines show as lines beside the diagonal, a coordinator as "
-        "one full row and column.",
-        common.picture(matrix, "bytes from rank to rank"),
-    )
+def open_for_picture(arguments: argparse.Namespace, bins: str = "exact") -> Selection:
+    """Families of communicators and negotiation, which pictures show, need samples."""
+    return common.open_selected(arguments, bins=bins, with_samples=bool(arguments.plot))
 
 
 COMMANDS = {
     "calls": Command(
         calls.__doc__,
         common.DRAWN_BY_MEMORY_KIND,
-        calls,
+        common.View(calls, open_for_picture),
         (
             (
                 "Only collectives of rank 0",
@@ -581,7 +486,7 @@ COMMANDS = {
                 help="the durations of one call at one size, of those with the most time",
             ),
         ),
-        sizes,
+        common.View(sizes, lambda arguments: open_for_picture(arguments, arguments.bins)),
         (
             (
                 "Large Allreduces, rank by rank",
@@ -606,7 +511,7 @@ COMMANDS = {
             *common.DRAWN,
             option("--per-rank", action="store_true", help="only the table of ranks"),
         ),
-        ranks,
+        common.View(ranks, common.SUMS),
         (
             ("The time of each rank in Allreduce", "hvprof-report ranks --call Allreduce RUN"),
             ("All ranks for a spreadsheet", "hvprof-report ranks --per-rank --csv RUN"),
@@ -616,7 +521,7 @@ COMMANDS = {
     "traffic": Command(
         traffic.__doc__,
         common.BY_MEMORY_KIND,
-        traffic,
+        common.View(traffic, common.SAMPLES),
         (("What a framework's negotiation costs", "hvprof-report traffic RUN"),),
         ("sizes", "steps"),
     ),
@@ -631,7 +536,7 @@ COMMANDS = {
             ),
             option("--received", action="store_true", help="what the receivers counted"),
         ),
-        peers,
+        common.View(peers, common.SUMS),
         (("A heat map", "hvprof-report peers --plot peers.png RUN"),),
         ("communicators", "pipeline"),
     ),

@@ -73,8 +73,8 @@ from ..base import (
     units,
     written_whole,
 )
-from ..display import tables
-from ..exporters import parquet, perfetto, prometheus
+from ..display import render
+from ..exporters import perfetto, prometheus
 from ..exporters.traces import OfRank, trace_files, traces_open
 from ..late.late_ranks import Late
 from ..run import (
@@ -170,14 +170,14 @@ def write_tables(ending: str, arguments: argparse.Namespace) -> None:
             look: dict[str, Any] = {"encoding": "utf-8", "errors": "replace", "newline": ""}
             with renamed_whole(path, run.mode) as aside, open(aside, "w", **look) as file:
                 if ending == "csv":
-                    tables.write_csv(file, *fields_and_rows(run.connection, table))
+                    render.write_csv(file, *fields_and_rows(run.connection, table))
                 else:
-                    tables.write_json(file, records(run.connection, table))
+                    render.write_json(file, records(run.connection, table))
     elif ending == "csv":
-        tables.write_csv(sys.stdout, *fields_and_rows(run.connection, *wanted))
+        render.write_csv(sys.stdout, *fields_and_rows(run.connection, *wanted))
     else:
         each = ((table, records(run.connection, table)) for table in wanted)
-        tables.write_json(
+        render.write_json(
             sys.stdout, ({"table": table, **record} for table, rows in each for record in rows)
         )
 
@@ -185,11 +185,47 @@ def write_tables(ending: str, arguments: argparse.Namespace) -> None:
 def write_parquet(arguments: argparse.Namespace) -> None:
     if not arguments.output:
         raise UsageError("export", "Parquet is a folder of files: --output")
-    parquet.check()
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:  # absent, or it does not fit to another package
+        raise ReportError(
+            "export",
+            f"Parquet needs the Python package pyarrow ({error}); without it: --format csv",
+        ) from error
     wanted = arguments.table or (*TABLES, *VIEWS)
     run = opened(arguments, wanted)
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    types = {"integer": pyarrow.int64(), "real": pyarrow.float64(), "text": pyarrow.string()}
     for table in wanted:
-        parquet.write(run.connection, table, arguments.output, run.mode)
+        columns = columns_of(run.connection, table)
+        schema = pyarrow.schema([(name, types[kind]) for name, kind in columns.items()])
+        _, rows = fields_and_rows(run.connection, table)
+        with renamed_whole(arguments.output / f"{table}.parquet", run.mode) as aside:
+            with parquet.ParquetWriter(aside, schema) as file:
+                while batch := rows.fetchmany(100_000):
+                    values = zip(zip(*batch), schema)
+                    arrays = [pyarrow.array(own, field.type) for own, field in values]
+                    file.write_batch(pyarrow.record_batch(arrays, schema=schema))
+
+
+def columns_of(connection: Connection, table: str) -> dict[str, str]:
+    """Their names, and what the values are: integer, real or text; if there are none, as declared.
+    The columns of views are not declared."""
+    declared = {
+        name: "text" if kind == "TEXT" else "integer"
+        for _, name, kind, *_ in connection.execute(f"PRAGMA main.table_info({table})")
+    }
+    kinds = ", ".join(
+        f"max(typeof({name}) = 'text'), max(typeof({name}) = 'real'), count({name})"
+        for name in declared
+    )
+    found = iter(connection.execute(f"SELECT {kinds} FROM main.{table}").fetchone())
+    of_values = zip(declared.items(), zip(found, found, found))
+    return {
+        name: "text" if is_text else "real" if is_real else "integer" if count else kind
+        for (name, kind), (is_text, is_real, count) in of_values
+    }
 
 
 def write_sqlite(arguments: argparse.Namespace) -> None:
@@ -320,7 +356,7 @@ COMMANDS = {
         (
             *common.RUN,
             option("--format", choices=tuple(FORMATS), help="what to write (default: json)"),
-            *tables.FORMS,
+            *render.FORMS,
             option(
                 "--table",
                 choices=(*TABLES, *VIEWS),

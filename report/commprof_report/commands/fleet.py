@@ -19,7 +19,7 @@ import argparse
 from pathlib import Path
 
 from ..base import EXECUTOR, ReportError, UsageError, option, units, written_whole
-from ..display import page, tables
+from ..display import render
 from ..fleet.questions import QUESTIONS, answers, engine_open, fields, load, verdict
 from ..fleet.store import NAMES, add as add_runs, folders_below, forget, store_create, store_open
 from ..run import files_mode
@@ -69,18 +69,18 @@ def load_tables(arguments: argparse.Namespace) -> None:
 def html(arguments: argparse.Namespace) -> None:
     """A section for each question, but that of a single job."""
     engine = engine_open(store_open(arguments.store), arguments.engine)
-    parts = [page.header(f"Jobs in {arguments.store.resolve().name}", (), (), ())]
+    parts = [render.header(f"Jobs in {arguments.store.resolve().name}", (), (), ())]
     for name, question in QUESTIONS.items():
         if name == "job":
             continue
         rows = answers(engine, name, {"call": arguments.call, "job": ""})
         said = verdict(rows) if name == "hosts" else [question.note.format(call=arguments.call)]
-        shown = page.table(fields(name), rows[: arguments.top])
+        shown = render.table(fields(name), rows[: arguments.top])
         more = [NOTHING.get(name, NO_JOB) + "."] if not rows else said
-        parts.append(page.section(question.title, " ".join(more), shown))
+        parts.append(render.section(question.title, " ".join(more), shown))
     output = arguments.output or arguments.store / "report.html"
     with written_whole(output, files_mode([arguments.store])) as file:
-        file.write(page.page(f"{arguments.store.resolve().name}: all jobs", parts))
+        file.write(render.page(f"{arguments.store.resolve().name}: all jobs", parts))
     common.print_line(f"{output} written")
 
 
@@ -94,12 +94,14 @@ def ask(arguments: argparse.Namespace) -> None:
     columns, note = fields(arguments.question), QUESTIONS[arguments.question].note
     parts = (
         *(verdict(rows) if arguments.question == "hosts" else ()),
-        tables.first_rows(columns, rows, arguments.top, " (--top)") if rows else "",
+        common.Rows(columns, rows, arguments.top, " (--top)"),
         *([note.format(call=arguments.call)] if note else []),
     )
     nothing = NOTHING.get(arguments.question, NO_JOB)
-    common.answer(
-        arguments, None, rows, columns, lambda: ["\n".join(parts)], nothing=lambda: nothing
+    common.show(
+        arguments,
+        None,
+        common.Answer(rows, columns, lambda: [[*parts]], nothing=lambda: nothing),
     )
 
 
@@ -121,7 +123,7 @@ COMMANDS = {
                 nargs="*",
                 help="of add: folders of runs; of job: its id; of forget: users",
             ),
-            *tables.ROWS,
+            *render.ROWS,
             EXECUTOR,
             option(
                 "--top",

@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 
 from ..base import column, keys, option, Row, shown, units
-from ..display import page, pictures, tables
+from ..display import render
 from ..gpu import gpu_activity
 from ..gpu.gpu_activity import (
     ALGORITHM,
@@ -47,7 +47,7 @@ from ..gpu.gpu_activity import (
     sensors,
 )
 from ..plots import bars
-from ..run import align, reason_text, seen_rows, Selection
+from ..run import reason_text, seen_rows, Selection
 from ..steps.gpu_steps import (
     FEWEST_STEPS,
     STEP,
@@ -56,7 +56,6 @@ from ..steps.gpu_steps import (
     step_times,
     tracing_cost,
 )
-from ..steps.steps_summary import StepsSummary, steps_or_none
 from . import Command, common
 
 TOP = 12  # kernels
@@ -83,29 +82,25 @@ DEVICE_COLUMNS = (
 Answers = namedtuple("Answers", "gpu steps cost seen")
 
 
-def run(arguments: argparse.Namespace) -> None:
-    run = common.open_selected(
+def opened(arguments: argparse.Namespace) -> Selection:
+    return common.open_selected(
         arguments,
         with_histograms=arguments.by in (None, "kernel", "copy"),
         with_samples=arguments.by in (None, "run", "device", "step"),
     )
+
+
+def gpu(known: common.Analysed, arguments: argparse.Namespace) -> common.Answer:
     table = TABLES[arguments.by or "device"]
-    rows = table.rows(run)[: arguments.top if arguments.by == "kernel" else None]
-    common.answer(
-        arguments,
-        run,
-        rows,
+    devices = [row for row in gpu_activity.gpu(known.connection).devices if row.traced_ns]
+    return common.Answer(
+        table.rows(known)[: arguments.top if arguments.by == "kernel" else None],
         table.fields,
-        lambda: blocks(run, arguments),
-        lambda: drawn(run),
+        lambda: blocks(known, arguments),
+        lambda: (bars.of_gpus(devices), units.counted(len(devices), "device")),
         str,
-        lambda: why_none(run, arguments.by),
+        lambda: why_none(known.run, arguments.by),
     )
-
-
-def drawn(run: Selection) -> tuple[pictures.Picture | None, str]:
-    devices = [row for row in gpu_activity.gpu(run.connection).devices if row.traced_ns]
-    return bars.of_gpus(devices), units.counted(len(devices), "device")
 
 
 def why_none(run: Selection, by: str | None) -> str:
@@ -114,14 +109,12 @@ def why_none(run: Selection, by: str | None) -> str:
     return "; ".join(text for _, text in unseen if text) or f"no {by or 'GPU'} was traced"
 
 
-def answer(run: Selection, in_steps: StepsSummary | None = None) -> Answers:
-    """`in_steps`: where the caller has looked for steps; of a run that was read with samples."""
-    found, seen = gpu_activity.gpu(run.connection), seen_rows(run.connection)
-    if not found.is_seen:
+def answer(known: common.Analysed) -> Answers:
+    found, seen = gpu_activity.gpu(known.connection), seen_rows(known.connection)
+    steps = known.steps_or_none if found.is_seen else None
+    if not steps:
         return Answers(found, [], tracing_cost([], None), seen)
-    in_steps = in_steps or steps_or_none(run, align(run.connection))
-    cost = tracing_cost(found.windows, in_steps.steps)
-    return Answers(found, in_steps.gpu, cost, seen)
+    return Answers(found, steps.gpu, tracing_cost(found.windows, steps.steps), seen)
 
 
 def run_row(answers: Answers) -> SimpleNamespace:
@@ -129,23 +122,23 @@ def run_row(answers: Answers) -> SimpleNamespace:
     return SimpleNamespace(**{key: getattr(part, key) for part in parts for key in part._fields})
 
 
-# rows: of a Selection; fields: their keys; columns: of a text, and the most rows there.
+# rows: of a run that is analysed; fields: their keys; columns: of a text, and the most rows there.
 Table = namedtuple("Table", "rows fields columns most", defaults=[(), 0])
 
 
 TABLES = {
     "run": Table(
-        lambda run: [run_row(answer(run))],
+        lambda known: [run_row(answer(known))],
         (*GpuRow._fields, *StepTimes._fields, *TracingCost._fields),
     ),
     "device": Table(
-        lambda run: gpu_activity.gpu(run.connection).devices,
+        lambda known: gpu_activity.gpu(known.connection).devices,
         GpuDeviceRow._fields,
         DEVICE_COLUMNS,
         MOST_DEVICES,
     ),
     "rank": Table(
-        lambda run: gpu_activity.gpu(run.connection).parts,
+        lambda known: gpu_activity.gpu(known.connection).parts,
         GpuDeviceRow._fields,
         (
             column("rank", lambda row: str(row.rank)),
@@ -158,7 +151,7 @@ TABLES = {
         MOST_DEVICES,
     ),
     "sensor": Table(
-        lambda run: sensors(run.connection),
+        lambda known: sensors(known.connection),
         keys(SENSOR),
         shown(
             SENSOR,
@@ -169,7 +162,7 @@ TABLES = {
         MOST_DEVICES,
     ),
     "kernel": Table(
-        lambda run: gpu_activity.kernels(run.connection),
+        lambda known: gpu_activity.kernels(known.connection),
         keys(KERNEL),
         shown(
             KERNEL,
@@ -178,7 +171,7 @@ TABLES = {
         TOP,
     ),
     "copy": Table(
-        lambda run: activity_rows(run.connection, COPIES),
+        lambda known: activity_rows(known.connection, COPIES),
         keys(COPY),
         shown(
             COPY,
@@ -187,7 +180,7 @@ TABLES = {
         32,
     ),
     "stream": Table(
-        lambda run: activity_rows(run.connection, STREAMS),
+        lambda known: activity_rows(known.connection, STREAMS),
         keys(STREAM),
         shown(
             STREAM,
@@ -197,13 +190,13 @@ TABLES = {
         16,
     ),
     "algorithm": Table(
-        lambda run: gpu_activity.nccl_algorithms(run.connection),
+        lambda known: gpu_activity.nccl_algorithms(known.connection),
         keys(ALGORITHM),
         shown(ALGORITHM, "call communicator bytes_low count algorithm"),
         32,
     ),
     "step": Table(
-        lambda run: answer(run).steps,
+        lambda known: answer(known).steps,
         keys(STEP),
         shown(
             STEP,
@@ -213,7 +206,7 @@ TABLES = {
         200,
     ),
     "window": Table(
-        lambda run: gpu_activity.gpu(run.connection).windows,
+        lambda known: gpu_activity.gpu(known.connection).windows,
         keys(WINDOW),
         shown(WINDOW, "rank begin_ns end_ns ended clock_error_ns records"),
         200,
@@ -221,30 +214,29 @@ TABLES = {
 }
 
 
-def blocks(run: Selection, arguments: argparse.Namespace) -> list[str]:
+def blocks(known: common.Analysed, arguments: argparse.Namespace) -> list:
     if arguments.by not in (None, "run"):
-        return [table_text(run, arguments, arguments.by) or "not known of these ranks"]
-    answers = answer(run)
+        table = table_of(known, arguments, arguments.by)
+        return [table if table.rows else "not known of these ranks"]
+    answers = answer(known)
     times = (
         ("Times of NCCL", f"on the device by its own time stamps ({source}), not by CUPTI")
-        for source in gpu_activity.nccl_times(run.connection)
+        for source in gpu_activity.nccl_times(known.connection)
     )
     parts = ("rank",) if answers.gpu.summary.shared_devices else ()
     of_gpus = ("device", *parts, "sensor", "kernel", "copy", "stream")
     shown = (*(of_gpus if answers.gpu.is_seen else ()), "algorithm")
     return [
-        common.facts_text((*facts(answers), *times)),
-        *(table_text(run, arguments, by) for by in shown if not arguments.by),
+        common.Facts((*facts(answers), *times)),
+        *(table_of(known, arguments, by) for by in shown if not arguments.by),
     ]
 
 
-def table_text(run: Selection, arguments: argparse.Namespace, by: str) -> str:
-    rows, most = TABLES[by].rows(run), TABLES[by].most
-    if by == "kernel" and arguments.top:
-        most = arguments.top
-    if not rows:
-        return ""
-    return tables.first_rows(TABLES[by].columns, rows, most, f"; --by {by} --csv has them all.")
+def table_of(known: common.Analysed, arguments: argparse.Namespace, by: str) -> common.Rows:
+    most = arguments.top if by == "kernel" and arguments.top else TABLES[by].most
+    return common.Rows(
+        TABLES[by].columns, TABLES[by].rows(known), most, f"; --by {by} --csv has them all."
+    )
 
 
 def facts(answers: Answers) -> list[tuple[str, str]]:
@@ -486,38 +478,6 @@ def unseen_facts(found: Gpu, lost: str) -> list[tuple[str, str]]:
     ]
 
 
-def gpu_section(run: Selection, in_steps: StepsSummary) -> str:
-    """Nothing where no GPU was traced."""
-    answers = answer(run, in_steps)
-    if not answers.gpu.is_seen:
-        return ""
-    kernels, devices = gpu_activity.kernels(run.connection)[:TOP], answers.gpu.devices
-    parts = answers.gpu.parts if answers.gpu.summary.shared_devices else []
-    sentence = (
-        "Each bar is one GPU, over the time in which it was traced. Exposed communication is time "
-        "in which a kernel of NCCL or its like ran and none that computes; hidden communication "
-        "ran beside computing."
-    )
-
-    def table(by: str, rows: Sequence) -> str:
-        return page.table(TABLES[by].columns, rows[: TABLES[by].most])
-
-    return page.section(
-        "GPUs",
-        sentence,
-        page.facts_list(facts(answers)),
-        common.picture(
-            bars.of_gpus([row for row in devices[:MOST_DEVICES] if row.traced_ns]),
-            "what the GPUs did",
-        ),
-        table("device", devices),
-        table("rank", parts),
-        table("sensor", sensors(run.connection)),
-        table("kernel", kernels),
-        table("copy", activity_rows(run.connection, COPIES)),
-    )
-
-
 COMMANDS = {
     "gpu": Command(
         __doc__,
@@ -538,10 +498,10 @@ COMMANDS = {
                 group="what to show",
                 help=f"N kernels, those with the most time (default {TOP}; of rows all)",
             ),
-            *tables.ROWS,
+            *render.ROWS,
             common.PLOT,
         ),
-        run,
+        common.View(gpu, opened),
         (
             ("Where the time of the GPUs of ranks 0 to 3 goes", "hvprof-report gpu --rank 0-3 RUN"),
             ("All kernels for a spreadsheet", "hvprof-report gpu --by kernel --csv RUN"),

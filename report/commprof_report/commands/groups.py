@@ -1,29 +1,26 @@
-"""The commands about parts of a run: communicators, regions, stages of pipelines; and their
-sections of the page."""
+"""The commands about parts of a run: communicators, regions, stages of pipelines."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from statistics import fmean
 
-from ..base import attempt, column, Field, gathered, present, Row, shown, telling, units
+from ..base import column, Field, gathered, present, Row, shown, telling, units
 from ..calls.parts import REGION
-from ..display import page, tables
-from ..late.late_ranks import Late, RegionWorkRow, region_rows, split, working_of
+from ..display import render
+from ..late.late_ranks import Late, RegionWorkRow, region_rows
 from ..late.sentences import ALL, least_factor_text
 from ..roles import pipelines, roles
 from ..roles.roles import COMMUNICATOR, communicator_rows
-from ..roles.world import Star, World, world_of
+from ..roles.world import Star, World
 from ..roles.pipelines import Pipelines, StageRow
-from ..run import Alignment, Run, Selection, align, together_share, unseen_calls_text
+from ..run import Alignment, Run, Selection, together_share, unseen_calls_text
 from . import Command, common
 
-MOST_ROWS = 60  # of a table in the page
 
-
-def communicators(arguments: argparse.Namespace) -> None:
+def communicators(known: common.Analysed, arguments: argparse.Namespace) -> common.Answer:
     """One row per communicator, the same on all its ranks: the label that other commands show and
     take with --communicator, its size and world ranks, the call that created it and its parent,
     what it is used for as far as that can be recognized (the world, replicas, tensor-parallel
@@ -32,35 +29,17 @@ def communicators(arguments: argparse.Namespace) -> None:
     decides between replicas and tensor-parallel groups; otherwise the sampled calls do. Time is
     that of the calls on the host; NCCL's operations on the device are apart. Members of NCCL's
     communicators are known as far as their ranks were read."""
-    run = common.open_selected(arguments, with_histograms=False, with_samples=True)
-    rows = communicator_rows(run.connection, roles.of_run(run.connection, roles.roles))
-    common.answer(
-        arguments,
-        run,
-        rows,
-        COMMUNICATOR,
-        lambda: [tables.text_table(communicator_columns(rows), rows)],
-        nothing=lambda: "this run has no communicator that fits the filters",
-    )
-
-
-def communicator_columns(rows: Sequence[Row]) -> list[Field]:
+    rows = communicator_rows(known.connection, known.named(roles.roles))
     fields = shown(
         COMMUNICATOR,
         "communicator size members role constructor parent count volume_bytes total_ns device_ns "
         "top_call identity",
     )
-    return telling(fields, rows, "device_ns")
-
-
-def communicators_section(run: Run, purposes: Mapping[str, str]) -> str:
-    rows = communicator_rows(run.connection, purposes)
-    return page.section(
-        "Communicators",
-        "The groups of ranks that talk to each other. Kinds of parallelism often have a "
-        "communicator each.",
-        page.table(communicator_columns(rows), rows, MOST_ROWS, "have the most time"),
-        is_folded=True,
+    return common.Answer(
+        rows,
+        COMMUNICATOR,
+        lambda: [common.Rows(telling(fields, rows, "device_ns"), rows)],
+        nothing=lambda: "this run has no communicator that fits the filters",
     )
 
 
@@ -70,7 +49,9 @@ NONE = (
 )
 
 
-def regions(arguments: argparse.Namespace) -> None:
+def regions(
+    known: common.Analysed, arguments: argparse.Namespace, alignment: Alignment
+) -> common.Answer:
     """Shows in which part of the program the time inside MPI is spent, and where NCCL's calls are
     made. A program names its regions with commprof.h, MPI_Pcontrol or NVTX: see commprof_step(3).
 
@@ -82,32 +63,16 @@ def regions(arguments: argparse.Namespace) -> None:
     rank was in the region and for how long, whatever it did there, as means: of a region in which
     the main thread waits for a framework's thread, which makes the calls, this is the exposed
     communication. Visits are known of the time in which calls are sampled."""
-    run = common.open_selected(arguments, with_histograms=False, with_samples=True)
-    alignment = align(run.connection)
     rows = region_rows(
-        run.connection,
-        alignment,
-        lambda: attempt(
-            "Efficiency", lambda: working_of(run.connection, alignment, split(run, alignment))
-        ),
+        known.connection, alignment, lambda: known.waits.working if known.waits else None
     )
-    nothing = partial(why_no_region, run, rows)
-    common.answer(
-        arguments,
-        run,
+    nothing = partial(why_no_region, known.run, rows)
+    return common.Answer(
         rows,
         RegionWorkRow._fields,
         lambda: (
-            [
-                units.visible(headline(rows)),
-                "\n".join(
-                    [
-                        tables.text_table(region_columns(rows), rows),
-                        *map(units.visible, gaps(run, rows)),
-                    ]
-                ),
-            ]
-            if has_regions(run)
+            [headline(rows), [common.Rows(region_columns(rows), rows), *gaps(known.run, rows)]]
+            if has_regions(known.run)
             else [nothing()]
         ),
         nothing=nothing,
@@ -192,19 +157,6 @@ def gaps(run: Run, rows: Sequence[Row]) -> list[str]:
     return [text for text, is_so in said.items() if is_so]
 
 
-def regions_section(run: Run, alignment: Alignment, waits: Late | None) -> str:
-    if not has_regions(run):
-        return ""
-    rows = region_rows(run.connection, alignment, lambda: waits.working if waits else None)
-    return page.section(
-        "Region by region",
-        f"{headline(rows)}. Regions are the parts of the program that it has named; each row holds "
-        'what lies in it, the column "by itself" leaves out the regions within. '
-        f"{' '.join(gaps(run, rows))}",
-        page.table(region_columns(rows), rows, MOST_ROWS),
-    )
-
-
 MOST_PIPELINES = 32
 MOST_RANKS = 40  # characters
 NO_PIPELINES = {  # by the shape of the graph of messages
@@ -226,7 +178,9 @@ STAGE_COLUMNS = (
 )
 
 
-def pipeline(arguments: argparse.Namespace) -> None:
+def pipeline(
+    known: common.Analysed, arguments: argparse.Namespace, world: World, waits: Late
+) -> common.Answer:
     """Recognizes pipelines by who sends to whom: ranks that pass bulk messages to fixed neighbours,
     in a line. The first lines name them, and the stage for which the others wait: the one that is
     outside MPI for longer, while they wait. A row per stage shows how long it waits for other ranks
@@ -241,30 +195,19 @@ def pipeline(arguments: argparse.Namespace) -> None:
     exchanges messages with all others of a group, which exchange none with each other, is named as
     their master or parameter server: traffic does not show which. NCCL's messages wait on the
     device: for a pipeline that uses them the volume is shown, not who waits."""
-    run = common.open_selected(arguments, with_histograms=False, with_samples=True)
-    found = pipelines_of(run, world_of(run.connection), Late(run, align(run.connection)))
-    unseen = unseen_calls_text(run.connection)
-    common.answer(
-        arguments,
-        run,
+    found = pipelines.pipelines(world, pipelines.stage_times(known.connection), waits)
+    stages = [row for rows in by_pipeline(found)[:MOST_PIPELINES] for row in rows]
+    more = len(by_pipeline(found)) - MOST_PIPELINES
+    left = common.Hint(f"... and {more:,} more pipelines; --csv has them all." if more > 0 else "")
+    return common.Answer(
         found.rows,
         StageRow._fields,
-        lambda: pipeline_texts(found, unseen),
+        lambda: [
+            verdict(found, unseen_calls_text(known.connection)),
+            [common.Rows(STAGE_COLUMNS, stages), left],
+        ],
         nothing=str,
     )
-
-
-def pipelines_of(run: Run, world: World, split: Late) -> Pipelines:
-    return pipelines.pipelines(world, pipelines.stage_times(run.connection), split)
-
-
-def pipeline_texts(found: Pipelines, unseen: str = "") -> list[str]:
-    pipelines, more = by_pipeline(found), ""
-    if (left := len(pipelines) - MOST_PIPELINES) > 0:
-        more = f"\n... and {left:,} more pipelines; --csv has them all."
-    stages = [row for rows in pipelines[:MOST_PIPELINES] for row in rows]
-    table = tables.text_table(STAGE_COLUMNS, stages) if stages else ""
-    return [common.lines_text(verdict(found, unseen)), table + more]
 
 
 def by_pipeline(found: Pipelines) -> list[list[StageRow]]:
@@ -339,33 +282,18 @@ def waiting_text(rows: Sequence[Row]) -> str:
     )
 
 
-def pipeline_section(run: Run, world: World, split: Late) -> str:
-    found = pipelines_of(run, world, split)
-    if not found.rows:
-        said = [star_text(star) for star in found.graph.stars]
-        return page.section("Messages", "", page.bullets(said)) if said else ""
-    return page.section(
-        "Pipelines",
-        "The bubble is the waiting for other ranks over the counted time.",
-        page.bullets(verdict(found)),
-        page.table(
-            STAGE_COLUMNS, [row for rows in by_pipeline(found)[:MOST_PIPELINES] for row in rows]
-        ),
-    )
-
-
 COMMANDS = {
     "communicators": Command(
         communicators.__doc__,
         common.BY_MEMORY_KIND,
-        communicators,
+        common.View(communicators, common.SAMPLES),
         (("The traffic of each communicator", "hvprof-report communicators RUN"),),
         ("ranks", "sizes"),
     ),
     "regions": Command(
         regions.__doc__,
         common.SELECTED,
-        regions,
+        common.View(regions, common.SAMPLES, ("alignment",)),
         (
             (
                 "The communication of the backward pass, call by call",
@@ -376,8 +304,8 @@ COMMANDS = {
     ),
     "pipeline": Command(
         pipeline.__doc__,
-        (*common.RUN, *tables.ROWS),
-        pipeline,
+        (*common.RUN, *render.ROWS),
+        common.View(pipeline, common.SAMPLES, ("world", "waits")),
         (("The bubble of each stage", "hvprof-report pipeline RUN"),),
         ("communicators", "peers"),
     ),

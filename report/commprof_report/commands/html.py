@@ -17,49 +17,114 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
-from ..advice import advice
-from ..base import FAULTS, Row, UsageError, attempt, column, option, units, written_whole
-from ..calls.views import RANK_TIMES
+from ..base import FAULTS, UsageError, attempt, column, option, options_add, units, written_whole
 from ..compare.judge import Rules
-from ..display import page, pictures
-from ..late.late_ranks import Late, is_beside_main
-from ..late.judgement import Kind
+from ..display import pictures, render
+from ..late.late_ranks import is_beside_main
 from ..late.sentences import headline
 from ..plots import bars, timeline
-from ..roles import roles
-from ..roles.world import world_of
-from ..run import align, Alignment, anonymous, files_mode, Run, selection, Selection, view_rows
+from ..run import anonymous, files_mode, selection, Selection
 from ..steps.long_steps import is_whole
 from ..steps.run_view import View, run_view
-from ..steps.steps_summary import StepsRow, StepsSummary, steps_summary
-from ..summary.run_summary import (
-    RunSummary,
-    communicating,
-    run_summary,
-    times_apart,
-    with_negotiation_apart,
-)
-from . import (
-    SEPARATOR,
-    Command,
-    common,
-    compare,
-    counters,
-    gpu,
-    groups,
-    hvprof,
-    late,
-    steps,
-    summary,
-)
+from ..summary.run_summary import communicating
+from . import SEPARATOR, Command, command_of, common, compare, counters, late, summary
 
 COMPARISON = "comparison.html"
 FIRST = ("Wrong launcher", "Crowded")  # what shows whether a run is healthy
-MOST_RANKS = 64
+
+
+class Section(NamedTuple):
+    """What a command answers without options. sentence: explains its picture."""
+
+    command: str
+    title: str
+    sentence: str = ""
+    is_folded: bool = False
+
+
+SECTIONS = (
+    Section(
+        "gpu",
+        "GPUs",
+        "Each bar is one GPU, over the time in which it was traced. Exposed communication is time "
+        "in which a kernel of NCCL or its like ran and none that computes; hidden communication "
+        "ran beside computing.",
+    ),
+    Section("steps", "Steps"),
+    Section("", "The run in time"),
+    Section(
+        "late",
+        "Who is late",
+        "In a collective or message a rank waits for others to arrive, and then the transfer "
+        "itself takes time. Each bar is one rank: a rank that waits little while others wait long "
+        "may be the one they wait for.",
+    ),
+    Section("advise", "What could be better"),
+    Section(
+        "calls",
+        "Where the time goes",
+        "Each bar is the time that all ranks together spent in one call, with waiting for other "
+        "ranks; of NCCL's operations the time on the device, where it was traced. MPI_Init and "
+        "MPI_Finalize are only in the table.",
+    ),
+    Section(
+        "ranks",
+        "Rank by rank",
+        "Each bar is one rank, each colour one call. In a balanced job all bars are alike. Time "
+        'inside a collective contains waiting for other ranks: see "Who is late".',
+    ),
+    Section(
+        "regions",
+        "Region by region",
+        "Regions are the parts of the program that it has named; each row holds what lies in it, "
+        'the column "by itself" leaves out the regions within.',
+    ),
+    Section(
+        "traffic",
+        "Bulk and control",
+        "Bulk calls carry gradients, activations or data. Control calls coordinate them: "
+        "negotiation of what is ready, barriers and the like.",
+        True,
+    ),
+    Section(
+        "sizes",
+        "Message sizes",
+        "Each point is one message size: the line is the median duration, the bands reach to the "
+        "95th and 99th percentile (where there are 20 calls or more; other points are hollow). A "
+        "wide band means that calls of that size take very different times, mostly by waiting for "
+        "a late rank.",
+    ),
+    Section(
+        "hvprof",
+        "Calls by size class (hvprof)",
+        "By the size classes of hvprof's papers.",
+        True,
+    ),
+    Section(
+        "peers",
+        "Who sends to whom",
+        "Each field is what one rank sent to another with point-to-point calls, as the sender "
+        "counted it; empty: nothing. Pipelines show as lines beside the diagonal, a coordinator as "
+        "one full row and column.",
+    ),
+    Section(
+        "pipeline",
+        "Pipelines",
+        "The bubble is the waiting for other ranks over the counted time.",
+    ),
+    Section(
+        "communicators",
+        "Communicators",
+        "The groups of ranks that talk to each other. Kinds of parallelism often have a "
+        "communicator each.",
+        True,
+    ),
+)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -78,7 +143,7 @@ def write_comparison(arguments: argparse.Namespace) -> None:
         if compare.names_experiment(arguments.run)
         else Path(COMPARISON)
     )
-    text = page.page(f"commprof: {compare.page_title(answers)}", compare.page_parts(answers))
+    text = render.page(f"commprof: {compare.page_title(answers)}", compare.page_parts(answers))
     write(output, text, files_mode(run.path for side in answers.sides for run in side.runs))
 
 
@@ -91,7 +156,7 @@ def write_run(arguments: argparse.Namespace) -> None:
     )
     if arguments.anonymous:
         anonymous.anonymise(run)
-    write(output, page_of(run, common.is_whole(arguments), arguments.steps), run.mode)
+    write(output, page_of(run, arguments.steps), run.mode)
 
 
 def write(output: Path, text: str, mode: int) -> None:
@@ -100,98 +165,74 @@ def write(output: Path, text: str, mode: int) -> None:
     common.print_line(str(output))
 
 
-def page_of(run: Selection, is_whole: bool = True, wanted: range | None = None) -> str:
-    return page.page(f"commprof: {common.title_of(run)}", parts(run, is_whole, wanted))
+def page_of(run: Selection, wanted: range | None = None) -> str:
+    return render.page(f"commprof: {common.title_of(run)}", parts(common.Analysed(run), wanted))
 
 
-def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]:
+def parts(known: common.Analysed, wanted: range | None) -> Iterator[str]:
+    """The sections say nothing that stands above them."""
     FAULTS.clear()
-    alignment = attempt("Clocks", align, run.connection)
-    split = attempt("Waiting", Late, run, alignment)
-    answers = run_summary(run, split)
-    in_steps = attempt("Steps", steps_summary, run, alignment, late=split)
-    world = attempt("Communicators", world_of, run.connection)
-    families, purposes = (
-        attempt("Communicators", named, world) or {} for named in (roles.families, roles.roles)
-    )
-    # the timeline needs none
-    stepless = in_steps or attempt("Steps", steps_summary, run, alignment, "none", late=split)
-    row = in_steps.summary if in_steps else None
-    whole = split if is_whole else None
-    timed = with_negotiation_apart(answers) or counters.drawn(answers.calls)
-    times = times_apart(view_rows(run.connection, RANK_TIMES), answers)
-    advised: Sequence[advice.Advice] = []
-    made: list[tuple] = [("GPU", gpu.gpu_section, run, in_steps)]
-    if communicating(answers.calls) or answers.summary.has_nccl:
-        advised = attempt("Advice", advice.advice, run, answers, split, row, world) or []
-        made += [
-            ("Steps", partial(steps.steps_section, waits=whole), run, in_steps),
-            ("Timeline", partial(timeline_section, wanted=wanted), run, stepless, alignment, split),
-            ("Waiting", late_section, run, split),
-            ("Advice", late.advise_section, run, advised),
-            (
-                "Calls",
-                counters.calls_section,
-                answers.calls,
-                timed,
-                summary.negotiation_columns(answers),
-            ),
-            ("Ranks", counters.ranks_section, run, answers.ranks, times),
-            ("Regions", partial(groups.regions_section, waits=split), run, alignment),
-            ("Traffic", counters.traffic_section, run),
-            ("Sizes", counters.sizes_section, run, families),
-            ("hvprof", partial(hvprof.hvprof_section, in_steps=in_steps), run),
-            ("Peers", counters.peers_section, run, answers.peers),
-            ("Pipelines", groups.pipeline_section, run, world, split),
-            ("Communicators", groups.communicators_section, run, purposes),
-        ]
-    sections = [attempt(*each) or "" for each in made]
-    yield attempt("Top", lambda: opening(run, answers, row, whole, timed, advised)) or ""
+    said: set[str] = set()
+    has_calls = communicating(known.summary.calls) or known.summary.summary.has_nccl
+    top = attempt("Top", opening, known, has_calls, said)
+    sections = [
+        attempt(each.command, section_of, known, each, said)
+        if each.command
+        else attempt("Timeline", partial(timeline_section, wanted=wanted), known, each.title)
+        for each in SECTIONS
+        if has_calls or each.command == "gpu"
+    ]
     lack = (
         "no matplotlib 3.6 or newer for this Python: this page has no pictures but the steps and "
         "the timeline"
     )
-    yield page.warnings([*run.notes, *FAULTS, *[lack] * (not pictures.is_possible())])
-    yield from sections
-    yield page.section(
+    yield top or ""
+    yield render.warnings([*known.run.notes, *FAULTS, *[lack] * (not pictures.is_possible())])
+    yield from filter(None, sections)
+    yield render.section(
         "Conditions of the run",
         "Where and how the run took place: program, MPI library, settings, environment of "
         "the MPI libraries.",
-        page.table(
+        render.table(
             (
                 column("name", lambda row: row.key, False),
                 column("value", lambda row: units.shortened(row.value, 400), False),
                 column("ranks", lambda row: units.count(row.ranks)),
             ),
-            answers.facts,
+            known.summary.facts,
         ),
         is_folded=True,
     )
 
 
-def opening(
-    run: Selection,
-    answers: RunSummary,
-    in_steps: StepsRow | None,
-    whole: Late | None,
-    timed: Sequence[Row],
-    advised: Sequence[advice.Advice],
-) -> str:
+def section_of(known: common.Analysed, each: Section, said: set[str]) -> str:
+    """A command's answer, and its picture; nothing where it has no rows."""
+    command, parser = command_of(each.command), argparse.ArgumentParser()
+    options_add(parser, command.options)
+    answer = command.run.answer(known, parser.parse_args([]))
+    if not answer or not answer.rows:
+        return ""
+    drawn = common.picture(answer.draw()[0], each.title) if answer.draw else ""
+    shown = common.block_html([*answer.blocks()], said)
+    return render.section(each.title, each.sentence, drawn, shown, is_folded=each.is_folded)
+
+
+def opening(known: common.Analysed, has_calls: bool, said: set[str]) -> str:
     """The program without the folders of its files, which stand under Conditions; figures, answers
     to the first questions, and the summary."""
-    row = answers.summary
+    answers, row = known.summary, known.summary.summary
     name = f"run {row.run_id or 'without a name'}"
-    step = summary.in_a_step(in_steps, whole)
+    advised = (known.advised if has_calls else None) or []
     # the call with the most time that is no negotiation, where there is one
     most = max(
-        timed,
+        counters.apart(known, counters.drawn(answers.calls), "call"),
         key=lambda call: (not call.call.endswith(units.NEGOTIATION), call.total_ns),
         default=None,
     )
     facts = [
         ("In MPI", "; ".join(summary.share_texts(answers)) if summary.has_mpi(row) else ""),
         *summary.nccl_facts(answers),
-        *summary.closing_facts(run, answers, step),
+        *summary.closing_facts(known, answers),
     ]
     questions = [
         ("Waiting", attempt("Waiting", headline, answers.late) or "not known"),
@@ -202,22 +243,24 @@ def opening(
         ),
         ("To try", late.to_try_text(advised) if advised else ""),
     ]
-    return page.header(
+    said.update(text for _, text in (*questions, *facts) if len(text) > common.LONG)
+    return render.header(
         re.sub(
             r"(?<![^\s=:,])/(?:[^\s/]+/)*(?=[^\s/])",
             "",
             row.command_line or row.program or "unknown program",
         ),
         ["; ".join((summary.where_and_when(row), summary.library_name(row), name))],
-        attempt("Figures", lambda: cards(answers, in_steps)) or [],
+        attempt("Figures", cards, known) or [],
         [fact for fact in facts if fact[0] not in FIRST],
         questions,
     )
 
 
-def cards(answers: RunSummary, steps: StepsRow | None) -> list[tuple[str, str]]:
+def cards(known: common.Analysed) -> list[tuple[str, str]]:
     """The figures at the top, each with what it is."""
-    row, cost = answers.summary, units.share(answers.summary.cost_share)
+    row, steps = known.summary.summary, known.steps.summary if known.steps else None
+    cost = units.share(row.cost_share)
     share, said = row.mpi_share_mean, "inside MPI, mean over ranks"
     if row.negotiation_share_mean is not None:
         share = row.data_share_mean
@@ -233,10 +276,11 @@ def cards(answers: RunSummary, steps: StepsRow | None) -> list[tuple[str, str]]:
     return shown
 
 
-def timeline_section(
-    run: Run, in_steps: StepsSummary, alignment: Alignment, waits: Late, wanted: range | None
-) -> str:
-    view = run_view(run.connection, in_steps, alignment, waits, wanted)
+def timeline_section(known: common.Analysed, title: str, wanted: range | None) -> str:
+    in_steps, waits = known.steps_or_none, known.waits
+    if not in_steps or not waits or not known.alignment:
+        return ""
+    view = run_view(known.connection, in_steps, known.alignment, waits, wanted)
     if not view:
         return ""
     contents = contents_text(view, sum(map(is_whole, in_steps.costs.steps)), wanted)
@@ -264,12 +308,12 @@ def timeline_section(
         "copying; elsewhere they are idle. Communication beside which the GPU does not compute "
         "is exposed.": any(rank.gpus for rank in view.ranks),
     }
-    drawing = page.drawing("timeline", timeline.data(view, waits.participants.hosts))
-    return page.section(
-        "The run in time",
+    drawing = render.drawing("timeline", timeline.data(view, waits.participants.hosts))
+    return render.section(
+        title,
         f"What {thread} of each rank did, from the whole run to single calls. {contents}",
         drawing,
-        page.folded("How to read it", [text for text in explained if explained[text]], ""),
+        render.folded("How to read it", [text for text in explained if explained[text]], ""),
     )
 
 
@@ -300,28 +344,6 @@ def contents_text(view: View, whole: int, wanted: range | None) -> str:
     said = next(text for text, is_so in cases.items() if is_so)
     choice = " Choose one in the list, or by a click on its bar in the picture above."
     return said + choice * bool(shown)
-
-
-def late_section(run: Run, answers: Late) -> str:
-    known = page.facts_list(late.facts(run, answers))
-    if answers.is_negotiated or answers.run.verdict is Kind.NONE:
-        return page.section("Who is late", "", known)
-    ranks = sorted(answers.ranks, key=lambda row: -row.cost_ns)
-    drawn = sorted(ranks[:MOST_RANKS], key=lambda row: row.rank)
-    calls = late.family_rows(run, answers)
-    hosts = answers.hosts if len(answers.hosts) > 1 else []
-    return page.section(
-        "Who is late",
-        "In a collective or message a rank waits for others to arrive, and then the transfer "
-        "itself takes time. Each bar is one rank: a rank that waits little while others wait long "
-        "may be the one they wait for.",
-        known,
-        common.picture(bars.of_waits(drawn), "waiting and transfer by rank"),
-        page.table(late.cause_columns(late.RANK, ranks), ranks, MOST_RANKS),
-        page.sentence_of(late.legend(ranks)),
-        page.table(late.cause_columns(late.HOST, hosts), hosts),
-        page.table(late.CALL_COLUMNS, calls),
-    )
 
 
 COMMANDS = {

@@ -32,12 +32,11 @@ from pathlib import Path
 from ..base import Field, Row, attempt, gathered, option, shown, threshold, units
 from ..calls.by_size import HVPROF, hvprof_rows, odd_sizes
 from ..calls.views import best_timed, size_rows
-from ..compare.row_table import alike
-from ..display import page, tables
+from ..compare.sides import alike
 from ..plots import bars as plot
-from ..run import align, Run, Selection
+from ..run import Run
 from ..steps.boundaries import Steps
-from ..steps.steps_summary import StepsSummary, steps_find
+from ..steps.steps_summary import steps_find
 from . import Command, common
 
 OTHER_WORK = "Not the same work, so nothing is said of fusion:"
@@ -70,17 +69,12 @@ COLUMNS = shown(
 )
 
 
-def run(arguments: argparse.Namespace) -> None:
-    sides = [side_read(arguments, AS_RUN)]
+def hvprof(known: common.Analysed, arguments: argparse.Namespace) -> common.Answer:
+    sides = [side(known, AS_RUN, arguments.per_rank)]
     if arguments.unfused:
-        sides.append(
-            side_read(
-                argparse.Namespace(**{**vars(arguments), "run": [arguments.unfused]}), UNFUSED
-            )
-        )
-    common.answer(
-        arguments,
-        sides[0].run,
+        paths = argparse.Namespace(**{**vars(arguments), "run": [arguments.unfused]})
+        sides.append(side(common.Analysed(common.ALL(paths)), UNFUSED, arguments.per_rank))
+    return common.Answer(
         merged(sides),
         HVPROF,
         lambda: blocks(sides, arguments.per_rank, not arguments.bytes),
@@ -134,14 +128,8 @@ def picture(sides: Sequence[Side]) -> plot.Picture | None:
     )
 
 
-def side_read(arguments: argparse.Namespace, fusion: str) -> Side:
-    run = common.open_selected(arguments, with_samples=True)
-    steps = attempt("Steps", steps_find, run, attempt("Clocks", align, run.connection))
-    return side(run, fusion, steps, arguments.per_rank)
-
-
-def side(run: Selection, fusion: str, steps: Steps | None, per_rank: bool = False) -> Side:
-    connection = run.connection
+def side(known: common.Analysed, fusion: str, per_rank: bool = False) -> Side:
+    run, connection, steps = known.run, known.connection, steps_of(known)
     whole = steps.whole() if steps else None
     of_steps = (
         []
@@ -163,6 +151,13 @@ def side(run: Selection, fusion: str, steps: Steps | None, per_rank: bool = Fals
         attempt("Odd sizes", odd_sizes, size_rows(connection)) or [],
         run,
     )
+
+
+def steps_of(known: common.Analysed) -> Steps | None:
+    """Those of the whole analysis, where it was made."""
+    if "steps" in vars(known):
+        return known.steps.steps if known.steps else None
+    return attempt("Steps", steps_find, known.run, known.alignment)
 
 
 def settings_text(run: Run) -> str:
@@ -210,11 +205,12 @@ def columns(sides: Sequence[Side], rows: Sequence[Row], per_rank: bool) -> list[
     return [column for column in COLUMNS if telling.get(column.key, True)]
 
 
-def blocks(sides: Sequence[Side], per_rank: bool, has_all_sizes: bool) -> list[str]:
-    rows = best_timed(merged(sides))
+def blocks(sides: Sequence[Side], per_rank: bool, has_all_sizes: bool) -> list:
+    rows, way = best_timed(merged(sides)), "Give both runs: hvprof RUN --unfused OTHER_RUN."
+    fusion = [fusion_text(sides), common.Hint(way * (len(sides) < 2))] if has_all_sizes else []
     return [
-        "\n".join([*map(numbers_text, sides), *([fusion_text(sides)] if has_all_sizes else [])]),
-        tables.text_table(columns(sides, rows, per_rank), rows),
+        [*map(numbers_text, sides), *fusion],
+        common.Rows(columns(sides, rows, per_rank), rows),
         *map(odd_sizes_text, sides),
         "Nonblocking operations last from their start to completion; several may at once."
         if any(row.measure == "completion" for row in rows)
@@ -259,13 +255,12 @@ def stepped_text(rows: Sequence[Row], traffic: str, name: str) -> str:
     return f"{name} {number(calls)} calls, {units.size(step_bytes)}{taken}"
 
 
-def fusion_text(sides: Sequence[Side], has_command: bool = True) -> str:
+def fusion_text(sides: Sequence[Side]) -> str:
     if len(sides) > 1:
         return difference_text(*sides)
-    way = ", and give both runs: hvprof RUN --unfused OTHER_RUN" if has_command else ""
     return (
         "Sizes are those of calls: a fused message counts once. To see them unfused, run once with "
-        f"fusion off ({FUSION_OFF}){way}."
+        f"fusion off ({FUSION_OFF})."
     )
 
 
@@ -328,23 +323,6 @@ def odd_sizes_text(each: Side) -> str:
     return f"Sizes that are no powers of two: {'; '.join(said)}." if said else ""
 
 
-def hvprof_section(run: Selection, in_steps: StepsSummary | None) -> str:
-    each = side(run, AS_RUN, in_steps.steps if in_steps else None)
-    said = numbers_text(each), fusion_text([each], has_command=False), odd_sizes_text(each)
-    rows = best_timed(merged([each]))
-    return (
-        page.section(
-            "Calls by size class (hvprof)",
-            " ".join(("By the size classes of hvprof's papers.", *said)),
-            common.picture(picture([each]), "calls and time by size class"),
-            page.table(columns([each], rows, False), rows),
-            is_folded=True,
-        )
-        if rows
-        else ""
-    )
-
-
 COMMANDS = {
     "hvprof": Command(
         __doc__,
@@ -355,7 +333,7 @@ COMMANDS = {
             ),
             option("--per-rank", action="store_true", help="one row a rank"),
         ),
-        run,
+        common.View(hvprof, common.ALL),
         (
             ("What Horovod fused, and into which sizes", "hvprof-report hvprof --unfused RUN2 RUN"),
             ("The figures of hvprof's paper", "hvprof-report hvprof --plot hvprof.pdf RUN"),

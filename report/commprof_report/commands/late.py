@@ -32,10 +32,10 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from ..advice.advice import Advice, advice
-from ..base import Field, Row, attempt, column, gathered, option, present, shown, units, whole
-from ..display import page, tables
+from ..advice.advice import Advice
+from ..base import Field, Row, attempt, gathered, option, present, shown, units, whole
 from ..late.judgement import Kind, LATE
 from ..late.late_ranks import Late
 from ..late.marks import HANDED
@@ -62,10 +62,7 @@ from ..late.sums import CALL, HOST, RANK, ROOT_CAUSE, SIZE, STATE, estimated
 from ..late.verdict import LEVEL, MOSTLY_LEVEL, NEGOTIATED, NOTABLE
 from ..plots import bars as plot
 from ..roles import roles
-from ..roles.world import world_of
-from ..run import Run, Selection, align, crowded_facts, unsampled_facts, unsampled_text
-from ..steps.steps_summary import steps_or_none
-from ..summary.run_summary import run_summary
+from ..run import Run, crowded_facts, unsampled_facts, unsampled_text
 from . import Command, common
 
 MOST_ROWS = 64
@@ -84,61 +81,46 @@ CALL_COLUMNS = shown(
 )
 
 
-def run(arguments: argparse.Namespace) -> None:
-    run = common.open_selected(arguments, with_histograms=False, with_samples=True)
-    answers = Late(run, align(run.connection))
+def late(known: common.Analysed, arguments: argparse.Namespace, answers: Late) -> common.Answer:
     fields, rows_of = SCRIPT_ROWS[arguments.by or "rank"]
-    why_none = (
-        headline(answers)
-        if answers.run.verdict is Kind.NONE
-        else common.nothing_text(run, "call that was split")
-    )
-    common.answer(
-        arguments,
-        run,
+    nothing = common.nothing_text(known.run, "call that was split")
+    why_none = headline(answers) if answers.run.verdict is Kind.NONE else nothing
+    return common.Answer(
         rows_of(answers),
         fields,
-        lambda: blocks(run, answers, arguments.by),
+        lambda: blocks(known, answers, arguments.by),
         lambda: (plot.of_waits(answers.ranks), calls_text(answers.run)),
         str,
         lambda: why_none,
     )
 
 
-def blocks(run: Selection, answers: Late, by: str | None) -> Iterator[str]:
+def blocks(known: common.Analysed, answers: Late, by: str | None) -> Iterator[Any]:
     """No rank is shown as one that others wait for because of a background thread's timing."""
     if by in (None, "run"):
-        yield units.visible(headline(answers))
-        crowded = crowded_facts(answers.crowding)
-        yield common.facts_text((*crowded, *facts(run, answers), *unsampled_facts(run.connection)))
-    found = text_tables(answers, answers.calls if by else family_rows(run, answers))
+        yield attempt("Waiting", headline, answers) or ""
+        crowded, unsampled = crowded_facts(answers.crowding), unsampled_facts(known.connection)
+        yield common.Facts((*crowded, *facts(known.run, answers), *unsampled))
+    calls = answers.calls
+    if calls and not by:  # one row for a family of communicators
+        calls = answers.call_rows(known.named(roles.families))
+    found = {} if answers.run.verdict is Kind.NONE else tables_of(answers, calls)
     unasked = () if answers.is_negotiated else ("rank", "host", "call", "state")
     yield from (found.get(name, "") for name in ([by] if by else unasked))
 
 
-def family_rows(run: Run, answers: Late) -> list[Row]:
-    """Rows of each call, one for a family of communicators."""
-    return answers.call_rows(roles.of_run(run.connection, roles.families)) if answers.calls else []
-
-
-def text_tables(answers: Late, calls: Sequence[Row]) -> dict[str, str]:
+def tables_of(answers: Late, calls: Sequence[Row]) -> dict[str, Any]:
     """calls: of each communicator, or each family."""
-    if answers.run.verdict is Kind.NONE:
-        return {}
     ranks = sorted(answers.ranks, key=lambda row: (-row.caused_ns, -row.cost_ns, row.rank))
     hosts = answers.hosts if len(answers.hosts) > 1 else []
     columns, more = cause_columns(RANK, ranks), " ranks; --csv has them all."
-    left = "\n--by call has each communicator of a family." * (len(calls) < len(answers.calls))
-    by_rank = tables.first_rows(columns, ranks, MOST_ROWS, more)
-    others = {
-        "host": (cause_columns(HOST, hosts), hosts),
-        "state": (STATE, answers.states),
-        "size": (shown(SIZE), answers.sizes),
-    }
+    left = "--by call has each communicator of a family." * (len(calls) < len(answers.calls))
     return {
-        "rank": "\n".join((by_rank, *common.wrapped(legend(ranks), WIDTH))),
-        "call": tables.text_table(CALL_COLUMNS, calls) + left,
-        **{name: tables.text_table(*table) for name, table in others.items() if table[1]},
+        "rank": [common.Rows(columns, ranks, MOST_ROWS, more), common.Words(legend(ranks), WIDTH)],
+        "host": common.Rows(cause_columns(HOST, hosts), hosts),
+        "call": [common.Rows(CALL_COLUMNS, calls), common.Hint(left)],
+        "state": common.Rows(STATE, answers.states),
+        "size": common.Rows(shown(SIZE), answers.sizes),
     }
 
 
@@ -310,17 +292,10 @@ def clock_text(row: Row) -> str:
 
 ADVICE_WIDTH, INDENT = 110, "   "
 MOST_PIECES = 10
-NOT_FOUND, NOTHING = FOLDED = "Looked for and not found", "Nothing to look at"
-ADVICE_COLUMNS = (
-    column("advice", lambda row: row.title, False),
-    column("could save (estimate)", lambda row: saving_text(row), False),
-    column("sure", lambda row: row.certainty, False),
-    column("evidence", lambda row: row.evidence, False),
-    column("what to do", lambda row: row.suggestion, False),
-)
+NOT_FOUND, NOTHING = "Looked for and not found", "Nothing to look at"
 
 
-def advise(arguments: argparse.Namespace) -> None:
+def advise(known: common.Analysed, arguments: argparse.Namespace) -> common.Answer:
     """Each piece of advice has its evidence, a suggestion, an estimate of how much shorter the run
     could be, and how sure it is; the one that could save most is first. The rules look for
 
@@ -341,61 +316,28 @@ def advise(arguments: argparse.Namespace) -> None:
     the end it says which rules found nothing and in how many calls, and which could not look, why,
     and what they need. On a thread beside the main one savings are "possible" at most: what is
     hidden behind compute cannot be saved."""
-    run = common.open_selected(arguments, with_samples=True)
-    alignment = attempt("Clocks", align, run.connection)
-    split = attempt("Waiting", Late, run, alignment)
-    in_steps = attempt("Steps", steps_or_none, run, alignment, late=split)
-    rows = (
-        attempt(
-            "Advice",
-            advice,
-            run,
-            run_summary(run, split),
-            split,
-            in_steps and in_steps.summary,
-            attempt("Communicators", world_of, run.connection),
-        )
-        or []
-    )
-    common.answer(
-        arguments,
-        run,
+    rows = known.advised or []
+    pieces = [row for row in rows if row.found]
+    left = units.counted(len(pieces) - MOST_PIECES, "more piece")
+    return common.Answer(
         rows,
         Advice._fields,
         lambda: [
-            units.visible(attempt("Waiting", headline, split) or ""),
-            *advice_blocks(rows, unsampled_text(run.connection), list(common.part_facts(run))),
+            attempt("Waiting", headline, known.waits) or "",
+            common.Words(verdict(rows), ADVICE_WIDTH),
+            *(
+                [
+                    f"{number}. {head_text(row)}",
+                    common.Words(f"{row.evidence}.", ADVICE_WIDTH, INDENT),
+                    common.Words(f"-> {row.suggestion}.", ADVICE_WIDTH, INDENT),
+                ]
+                for number, row in enumerate(pieces[:MOST_PIECES], 1)
+            ),
+            common.Hint(f"... and {left}; --json has them all." * (len(pieces) > MOST_PIECES)),
+            closing(known, rows),
         ],
         nothing=str,
     )
-
-
-def advice_blocks(
-    rows: Sequence[Advice], unsampled: str, part: Sequence[tuple[str, str]]
-) -> list[str]:
-    pieces = [row for row in rows if row.found]
-    left = units.counted(len(pieces) - MOST_PIECES, "more piece")
-    return [
-        "\n".join(common.wrapped(verdict(rows), ADVICE_WIDTH)),
-        *(
-            "\n".join(
-                (
-                    f"{number}. {head_text(row)}",
-                    *common.wrapped(f"{row.evidence}.", ADVICE_WIDTH, INDENT),
-                    *common.wrapped(f"-> {row.suggestion}.", ADVICE_WIDTH, INDENT),
-                )
-            )
-            for number, row in enumerate(pieces[:MOST_PIECES], 1)
-        ),
-        f"... and {left}; --json has them all." if len(pieces) > MOST_PIECES else "",
-        "\n".join(
-            line
-            for head, parts in closing(rows, unsampled, part)
-            for line in common.wrapped(
-                f"{head}{': ' if head else ''}{'; '.join(parts)}.", ADVICE_WIDTH
-            )
-        ),
-    ]
 
 
 def verdict(rows: Sequence[Advice]) -> str:
@@ -441,11 +383,10 @@ def saving_text(row: Advice) -> str:
     return f"{units.share(row.saving_share)} of the time, {units.duration(row.saving_ns)}"
 
 
-def closing(
-    rows: Sequence[Advice], unsampled: str, part: Sequence[tuple[str, str]]
-) -> list[tuple[str, list[str]]]:
+def closing(known: common.Analysed, rows: Sequence[Advice]) -> list[common.Folded]:
     """The rules that found nothing: how much they analysed, or why they could not and what lets
     them."""
+    unsampled = unsampled_text(known.connection)
     unknown = gathered((row.evidence, row.title) for row in unable_rules(rows))
     said = "\n".join(f"{row.title}; {row.evidence}" for row in rows if row.found)
     unmade = [
@@ -454,7 +395,7 @@ def closing(
         if not row.found and not row.evidence and row.coverage is None and row.rule != "together"
     ]
     found = [
-        *((head, [text]) for head, text in part),
+        *((head, [text]) for head, text in common.part_facts(known.run)),
         ("Together", [row.title for row in rows if row.rule == "together"]),
         (NOT_FOUND, [f"{row.title} (in {row.analysed})" for row in able_rules(rows)]),
         (NOTHING, unmade),
@@ -465,7 +406,7 @@ def closing(
         ),
         ("Not known", [f"the single calls of {unsampled}"] if unsampled else []),
     ]
-    return [(head, parts) for head, parts in found if parts]
+    return [common.Folded(head, parts, ADVICE_WIDTH) for head, parts in found if parts]
 
 
 def to_try_text(rows: Sequence[Advice]) -> str:
@@ -476,19 +417,6 @@ def to_try_text(rows: Sequence[Advice]) -> str:
     more = f" {units.counted(len(pieces) - 1, 'more piece')} of advice below."
     return (
         f"{head_text(pieces[0])}. {units.capital(pieces[0].suggestion)}.{more * (len(pieces) > 1)}"
-    )
-
-
-def advise_section(run: Selection, rows: Sequence[Advice]) -> str:
-    pieces = [row for row in rows if row.found]
-    closed = closing(rows, unsampled_text(run.connection), list(common.part_facts(run)))
-    facts = [(head, part) for head, parts in closed if head not in FOLDED for part in parts]
-    return page.section(
-        "What could be better",
-        verdict(rows),
-        page.table(ADVICE_COLUMNS, pieces[:MOST_PIECES]),
-        page.facts_list(facts),
-        *(page.folded(head, parts) for head, parts in closed if head in FOLDED),
     )
 
 
@@ -503,7 +431,7 @@ COMMANDS = {
                 help="this table only (--json and --csv: ranks unless said otherwise)",
             ),
         ),
-        run,
+        common.View(late, common.SAMPLES, ("waits",)),
         (
             ("Who is late at Allreduce", "hvprof-report late --call Allreduce RUN"),
             ("All ranks for a spreadsheet", "hvprof-report late --csv RUN"),
@@ -514,7 +442,7 @@ COMMANDS = {
     "advise": Command(
         advise.__doc__,
         common.SELECTED,
-        advise,
+        common.View(advise, common.ALL),
         (("What could be better", "hvprof-report advise RUN"),),
         ("hvprof", "sizes"),
     ),

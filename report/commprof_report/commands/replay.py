@@ -29,7 +29,7 @@ from typing import Any
 from ..base import ReportError, UsageError, column, option, renamed_whole, units, written_whole
 from ..compare.figures import Figures, row_name
 from ..compare.sides import MOST_NAMED, Checked, altered, checked_write, kit_replayed
-from ..display import tables
+from ..display import render
 from ..replay import kit as kits
 from ..replay.check import SCATTER, SMALL, STANDS, Check, CheckRow, check
 from ..replay.from_run import kit_of
@@ -56,7 +56,7 @@ def action(text: str) -> str:
 
 def run(arguments: argparse.Namespace) -> None:
     action = arguments.action
-    if tables.is_for_scripts(arguments) and action != "check":
+    if render.is_for_scripts(arguments) and action != "check":
         raise UsageError("replay", f"{action} has no table; check has")
     if action in ("show", "source") and len(arguments.runs) != 1:
         raise UsageError("replay", f"{action} takes one kit")
@@ -218,16 +218,15 @@ def check_runs(arguments: argparse.Namespace) -> None:
         column("within", lambda row: units.share(row.margin)),
         column("stands for it", lambda row: WHY[row.verdict], is_number=False),
     )
-    common.answer(
+    common.show(
         arguments,
         None,
-        answers.rows,
-        CheckRow._fields,
-        lambda: [
-            common.facts_text(facts),
-            tables.first_rows(columns, answers.rows, MOST_ROWS, MORE),
-        ],
-        nothing=str,
+        common.Answer(
+            answers.rows,
+            CheckRow._fields,
+            lambda: [common.Facts(facts), common.Rows(columns, answers.rows, MOST_ROWS, MORE)],
+            nothing=str,
+        ),
     )
 
 
@@ -259,7 +258,7 @@ COMMANDS = {
                 help="the kit to write (RUN.kit); of source: the program (KIT.c); of check: its "
                 "result, for compare (job.kit.check)",
             ),
-            *tables.ROWS,
+            *render.ROWS,
         ),
         run,
         (

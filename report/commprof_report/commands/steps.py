@@ -37,13 +37,13 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
 
 from ..base import attempt, column, Field, option, present, Row, shown, units
-from ..display import page, tables
+from ..display import render
 from ..late.late_ranks import Late
 from ..late.marks import HANDED
 from ..late.sentences import efficiency_text, headline as headline_of, mark_text
 from ..plots import bars as plot
 from ..roles import roles
-from ..run import Selection, align, crowded_facts, unsampled_facts
+from ..run import Alignment, Selection, crowded_facts, unsampled_facts
 from ..run.crowding import crowding
 from ..steps.columns import STEP, STEPS, remark
 from ..steps.long_steps import FEWEST_STEPS, PATH, doing_text
@@ -64,7 +64,6 @@ from . import Command, common
 MOST_CALLS = 10
 MOST_OUTLIERS = 6
 MOST_ROWS = 200
-ALL_OUTLIERS = "; --per-step has them all"  # on screen
 MOST_PARTS = 3  # of the critical path, in a line
 NOTABLE_PART = 0.01  # of it
 MOST_OF_RUN = 0.9  # of the counted time without set-up; that steps are less of it is said
@@ -85,63 +84,68 @@ STEP_COLUMNS: Sequence[Field] = (
 )
 
 
-def run(arguments: argparse.Namespace) -> None:
-    whole = argparse.Namespace(**{**vars(arguments), "region": None})  # it is the step, no filter
-    run = common.open_selected(whole, with_histograms=False, with_samples=True)
-    alignment = align(run.connection)
-    waits = attempt("Waiting", Late, run, alignment)
-    answers = steps_summary(run, alignment, arguments.by, arguments.region, waits, arguments.loop)
-    steps = answers.costs.steps
-    rows, fields, columns = chosen(arguments, run, answers)
-    common.answer(
-        arguments,
-        run,
+def opened(arguments: argparse.Namespace) -> Selection:
+    """--region is the step, no filter."""
+    return common.SAMPLES(argparse.Namespace(**{**vars(arguments), "region": None}))
+
+
+def steps(
+    known: common.Analysed, arguments: argparse.Namespace, alignment: Alignment
+) -> common.Answer | None:
+    asked = arguments.by, arguments.region, known.waits, arguments.loop
+    is_default = not any((arguments.by, arguments.region, arguments.loop))
+    answers = known.steps if is_default else steps_summary(known.run, alignment, *asked)
+    if answers is None:
+        return None
+    rows, fields, columns = chosen(arguments, known, answers)
+    return common.Answer(
         rows,
         fields,
         lambda: (
-            [tables.first_rows(columns, rows, MOST_ROWS, "; --csv has them all.")]
+            [common.Rows(columns, rows, MOST_ROWS, "; --csv has them all.")]
             if columns and rows
-            else blocks(run, answers, waits)
+            else blocks(known, answers)
         ),
-        lambda: (plot.of_steps(steps), units.counted(len(steps), "step")),
+        lambda: (
+            plot.of_steps(answers.costs.steps, remark),
+            units.counted(len(answers.costs.steps), "step"),
+        ),
         lambda: "The critical path is not known of any step." * arguments.critical_path,
         lambda: f"no steps: {answers.summary.why}",
     )
 
 
 def chosen(
-    arguments: argparse.Namespace, run: Selection, answers: StepsSummary
+    arguments: argparse.Namespace, known: common.Analysed, answers: StepsSummary
 ) -> tuple[Sequence[Row], Sequence[Field], Sequence[Field]]:
     """Rows, what they have, and the columns on screen; none: the screen has the text."""
     if arguments.per_step:
         return answers.costs.steps, STEP, step_columns(answers.costs.steps)
     if arguments.per_call:
-        rows = call_rows(run.connection, answers.sampled, answers.steps.rows, answers.costs)
+        rows = call_rows(known.connection, answers.sampled, answers.steps.rows, answers.costs)
         return rows, CALL, call_columns(rows)
     if arguments.critical_path:
         return answers.paths, PATH, shown(PATH)
     return [answers.summary], STEPS, ()
 
 
-def blocks(run: Selection, answers: StepsSummary, waits: Late | None) -> list[str]:
-    calls = attempt("Calls", family_rows, run, answers) or []
-    said = common.facts_text(
-        (
-            *crowded_facts(crowding(run.connection)),
-            *facts(answers, waits),
-            ("Late", attempt("Waiting", headline_of, waits) or "not known"),
-            *unsampled_facts(run.connection),
-            *common.part_facts(run),
-        )
+def blocks(known: common.Analysed, answers: StepsSummary) -> list:
+    """Calls have one row for a family of communicators."""
+    given = answers.sampled, answers.steps.rows, answers.costs, known.named(roles.family_labels)
+    calls = attempt("Calls", call_rows, known.connection, *given) or []
+    said = (
+        *crowded_facts(crowding(known.connection)),
+        *facts(answers, known.waits),
+        ("Late", attempt("Waiting", headline_of, known.waits) or "not known"),
+        *unsampled_facts(known.connection),
+        *common.part_facts(known.run),
     )
     columns, more = call_columns(calls[:MOST_CALLS]), "; --per-call has them all."
-    return [said, tables.first_rows(columns, calls, MOST_CALLS, more) if calls else ""]
-
-
-def family_rows(run: Selection, answers: StepsSummary) -> list[Row]:
-    """One for a family of communicators."""
-    families = roles.of_run(run.connection, roles.family_labels)
-    return call_rows(run.connection, answers.sampled, answers.steps.rows, answers.costs, families)
+    left = sum(row.is_outlier for row in answers.costs.steps) - MOST_OUTLIERS
+    return [
+        [common.Facts(said), common.Hint("--per-step has all outliers." if left > 0 else "")],
+        common.Rows(columns, calls, MOST_CALLS, more),
+    ]
 
 
 def call_columns(rows: Sequence[Row]) -> list[Field]:
@@ -426,27 +430,8 @@ def outlier_facts(answers: StepsSummary) -> list[tuple[str, str]]:
             (f"  step {row.step:,}", f"{units.duration(row.step_ns)}: {row.why}")
             for row in sorted(outliers[:MOST_OUTLIERS], key=lambda row: row.step)
         ),
-        ("", f"and {left} more{ALL_OUTLIERS}" if left > 0 else ""),
+        ("", f"and {left} more" if left > 0 else ""),
     ]
-
-
-def steps_section(run: Selection, answers: StepsSummary, waits: Late | None) -> str:
-    """Steps of a run that was read with samples; empty if there are none."""
-    if not run.connection.execute("SELECT 1 FROM sample").fetchone():
-        return ""
-    known = page.facts_list(
-        (head, fact.replace(ALL_OUTLIERS, "")) for head, fact in facts(answers, waits)
-    )
-    if not answers.costs.steps:
-        return page.section("Steps", "", known)
-    calls = family_rows(run, answers)
-    return page.section(
-        "Steps",
-        "",
-        known,
-        page.table(call_columns(calls), calls),
-        page.drawing("steps", plot.steps_data(answers.costs.steps, remark)),
-    )
 
 
 COMMANDS = {
@@ -498,10 +483,10 @@ COMMANDS = {
                 is_alone=True,
                 help="a row for each call and communicator",
             ),
-            *tables.ROWS,
+            *render.ROWS,
             common.PLOT,
         ),
-        run,
+        common.View(steps, opened, ("alignment",)),
         (
             ("Where a step goes", "hvprof-report steps RUN"),
             ("All steps for a spreadsheet", "hvprof-report steps --per-step --csv RUN"),

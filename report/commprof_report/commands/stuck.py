@@ -46,8 +46,8 @@ from ..base import (
     threshold,
     units,
 )
-from ..display import page, tables
-from ..run import CUT_OFF, Run, run_open, selection
+from ..display import render
+from ..run import Run, run_open, selection
 from ..stuck import doing
 from ..stuck.doing import Killed, Position, Stuck, Wait
 from . import Command, common
@@ -97,9 +97,9 @@ def for_scripts(found: Stuck, unread: int, is_csv: bool) -> None:
         for row in (map(record.get, fields) for record in records)
     )
     if is_csv:
-        tables.write_csv(sys.stdout, fields, cells)
+        render.write_csv(sys.stdout, fields, cells)
     else:
-        tables.write_json(sys.stdout, records)
+        render.write_json(sys.stdout, records)
 
 
 def blocks(found: Stuck, unread: int) -> list[list[str]]:
@@ -559,7 +559,7 @@ def show(screen: Screen) -> None:
     is_terminal = sys.stdout.isatty()
     width, height = shutil.get_terminal_size((MOST_WIDTH, 0)) if is_terminal else (MOST_WIDTH, 0)
     fitting = screen.ranks[: max(1, height - len(screen.head) - 4)] if height else screen.ranks
-    lines = [*screen.head, "", *tables.text_table(screen.columns, fitting).splitlines()]
+    lines = [*screen.head, "", *render.text_table(screen.columns, fitting).splitlines()]
     if len(fitting) < len(screen.ranks):
         lines.append(f"... and {len(screen.ranks) - len(fitting)} more ranks")
     text = [units.visible(line[: width - 1]) for line in lines]
@@ -613,10 +613,10 @@ class LivePage(ThreadingHTTPServer):
 
             with self.reading:
                 run = common.open_selected(self.arguments, with_samples=True)
-                return html.page_of(run, common.is_whole(self.arguments))
+                return html.page_of(run)
         every_s = self.arguments.every
         return {
-            "": page.live_page(f"commprof: {self.title}", self.now, every_s),
+            "": render.live_page(f"commprof: {self.title}", self.now, every_s),
             "now": self.now,
         }.get(name)
 
@@ -635,7 +635,7 @@ class Handler(BaseHTTPRequestHandler):
         try:
             found, status = self.server.answer(self.path), HTTPStatus.OK
         except ReportError as error:
-            found, status = page.text(error), HTTPStatus.SERVICE_UNAVAILABLE
+            found, status = render.text(error), HTTPStatus.SERVICE_UNAVAILABLE
         if found is None:
             found, status = "", HTTPStatus.NOT_FOUND
         body = found.encode("utf-8", "replace")
@@ -657,8 +657,8 @@ def parts(screen: Screen) -> list[str]:
     title, _, head = screen.head[0].partition(": ")
     most = "are shown; --sort and --rank choose others"
     return [
-        page.header(title, [head, *screen.head[1:], *filter(None, [screen.end])], [], []),
-        page.section("Ranks", "", page.table(screen.columns, screen.ranks, MOST_RANKS, most)),
+        render.header(title, [head, *screen.head[1:], *filter(None, [screen.end])], [], []),
+        render.section("Ranks", "", render.table(screen.columns, screen.ranks, MOST_RANKS, most)),
         '<p><a href="page">The whole page, of this moment</a></p>',
     ]
 
@@ -677,7 +677,7 @@ COMMANDS = {
                 "killed as a whole, waits up to the last call that any rank began or ended "
                 "(default: %(default)g)",
             ),
-            *tables.FORMS,
+            *render.FORMS,
         ),
         run,
         (("A job that makes no progress", "hvprof-report stuck commprof-train.py-1234"),),

@@ -27,39 +27,36 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 from sqlite3 import Connection
+from typing import Any
 
 from ..base import attempt, attempts, column, Field, option, present, Row, threshold, units
 from ..calls.parts import peer_name
 from ..calls.views import of_nccl
-from ..display import tables
 from ..gpu import gpu_activity
 from ..late.judgement import Kind
 from ..late.late_ranks import Late
 from ..late.sentences import basis_text, details, efficiency_text, headline as run_headline
 from ..run import (
     ALL,
-    Alignment,
     Run,
     SeenRow,
     Selection,
-    align,
     merged,
     programs_text,
     reason_text,
     seen_rows,
     unsampled_facts,
 )
-from ..steps.steps_summary import StepsRow, headline, steps_summary
+from ..steps.steps_summary import headline
 from ..stuck import doing
 from ..summary.run_summary import (
     RunSummary,
     SummaryRow,
     communicating,
-    negotiation_ns,
     negotiation_shares,
-    run_summary,
 )
 from . import Command, common
+from .counters import negotiation_columns
 from .gpu import coverage_text
 from .late import final_fact
 
@@ -90,69 +87,53 @@ UNSEEN = {
 OTHER_THREAD = "on a thread beside the main one: part of it may be hidden behind compute"
 
 
-def run(arguments: argparse.Namespace) -> None:
+def summary(known: common.Analysed, arguments: argparse.Namespace) -> common.Answer:
     if arguments.unseen:
-        show_unseen(arguments)
-        return
-    run = common.open_selected(arguments, with_samples=True)
-    alignment = attempt("Clocks", align, run.connection)
-    answers = run_summary(run, attempt("Waiting", Late, run, alignment))
-    whole = alignment if common.is_whole(arguments) else None
-    common.answer(
-        arguments,
-        run,
-        [answers.summary],
-        list(vars(answers.summary)),
-        lambda: blocks(run, answers, whole),
-    )
+        return unseen(known)
+    row = known.summary.summary
+    return common.Answer([row], list(vars(row)), lambda: blocks(known, known.summary))
 
 
-def show_unseen(arguments: argparse.Namespace) -> None:
-    run = common.open_selected(arguments, with_histograms=False)
-    rows = seen_rows(run.connection)
+def unseen(known: common.Analysed) -> common.Answer:
+    rows = seen_rows(known.connection)
     facts = [
         fact
         for row in rows
         for fact in ((UNSEEN[row.effect], reason_text(row)), ("  way out", row.way_out))
     ]
-    common.answer(
-        arguments,
-        run,
-        rows,
-        SeenRow._fields,
-        lambda: [common.facts_text(facts or [("Seen", ALL)])],
-        nothing=str,
+    return common.Answer(
+        rows, SeenRow._fields, lambda: [common.Facts(facts or [("Seen", ALL)])], nothing=str
     )
 
 
-def blocks(run: Selection, answers: RunSummary, whole: Alignment | None) -> Iterator[str]:
+def opened(arguments: argparse.Namespace) -> Selection:
+    return (common.SUMS if arguments.unseen else common.ALL)(arguments)
+
+
+def blocks(known: common.Analysed, answers: RunSummary) -> Iterator[Any]:
     """The headline, what was counted, and the rest of the screen."""
-    summary = answers.summary
+    summary, run = answers.summary, known.run
     command = summary.command_line or summary.program or "unknown program"
-    yield "\n".join(common.wrapped(attempt("Waiting", run_headline, answers.late) or "", WIDTH))
-    yield common.lines_text(
-        (
-            programs_text(run) if len(run.programs) > 1 else units.shortened(command, 76),
-            f"  {where_and_when(summary)}",
-            f"  {library_name(summary)}; wall time {wall_time(summary)}",
-        )
-    )
+    yield common.Words(attempt("Waiting", run_headline, answers.late) or "", WIDTH)
+    yield [
+        programs_text(run) if len(run.programs) > 1 else units.shortened(command, 76),
+        f"  {where_and_when(summary)}",
+        f"  {library_name(summary)}; wall time {wall_time(summary)}",
+    ]
     if has_mpi(summary):
-        yield from (share_text_block(answers), calls_text(answers))
+        yield from (share_block(answers), calls_block(answers))
     if summary.has_nccl:
-        yield from (common.facts_text(nccl_facts(answers)), nccl_text(answers))
-    steps = attempt("Steps", steps_summary, run, whole, late=answers.late)
-    step = in_a_step(steps.summary if steps else None, answers.late)
-    texts = (
-        common.facts_text([fact], WIDTH if fact[0] in WRAPPED else common.WIDEST)
-        for fact in closing_facts(run, answers, step)
-    )
-    yield "\n".join(filter(None, texts))
+        yield from (common.Facts(nccl_facts(answers)), nccl_block(answers))
+    yield [
+        common.Facts([fact], WIDTH if fact[0] in WRAPPED else common.WIDEST)
+        for fact in closing_facts(known, answers)
+    ]
 
 
-def in_a_step(steps: StepsRow | None, waits: Late | None) -> str:
-    """The headline of hvprof-report steps, if its analysis has not failed."""
-    return attempt("Steps", headline, steps, late=waits and waits.run) or ""
+def in_a_step(known: common.Analysed) -> str:
+    """The headline of hvprof-report steps, of a whole run, if its analysis has not failed."""
+    row = known.steps.summary if known.steps and not known.run.filters else None
+    return attempt("Steps", headline, row, late=known.waits and known.waits.run) or ""
 
 
 def where_and_when(summary: SummaryRow) -> str:
@@ -205,18 +186,18 @@ def whole(summary: SummaryRow) -> str:
     return "counted time" if is_counted_in_part(summary) else "wall time"
 
 
-def share_text_block(answers: RunSummary) -> str:
+def share_block(answers: RunSummary) -> list:
     """The shares in MPI, and of few ranks a bar for each."""
     has_bars = 1 < len(answers.ranks) <= MOST_RANKS
     shares = share_texts(answers, " (dots)" if has_bars else "")
-    lines = [common.facts_text(zip(("In MPI", "", ""), shares))]
+    lines: list = [common.Facts(zip(("In MPI", "", ""), shares))]
     negotiated = negotiation_shares(answers.ranks, answers.negotiated)
     for rank in answers.ranks if has_bars else ():
         whole = round(BAR_WIDTH * min(rank.mpi_share or 0, 1))
         dots = min(whole, round(BAR_WIDTH * negotiated.get(rank.rank, 0)))
         bar = "#" * (whole - dots) + "." * dots
         lines.append(f"  rank {rank.rank:<8} {units.share(rank.mpi_share):>7}  {bar}".rstrip())
-    return "\n".join(lines)
+    return lines
 
 
 def share_texts(answers: RunSummary, drawn: str = "") -> list[str]:
@@ -250,18 +231,18 @@ def share_range(summary: SummaryRow) -> str:
     )
 
 
-def calls_text(answers: RunSummary) -> str:
+def calls_block(answers: RunSummary) -> Any:
     of_time = f"of {whole(answers.summary).split()[0]}"
     share = column(of_time, lambda call: units.share(call.share_of_wall))
-    shares = [share, *negotiation_columns(answers)]
+    shares = [share, *negotiation_columns(answers.negotiated)]
     calls = communicating(answers.calls)
-    table = top_text(answers, calls, "Most time in", "calls", *shares)
-    return table or "No call was counted besides set-up."
+    table = top_block(answers, calls, "Most time in", "calls", *shares)
+    return table if calls else "No call was counted besides set-up."
 
 
-def top_text(
+def top_block(
     answers: RunSummary, calls: Sequence[Row], head: str, number: str, *shares: Field
-) -> str:
+) -> list:
     """The calls with the most time, which come first."""
     ranks = len(answers.ranks)
     columns = (
@@ -274,21 +255,8 @@ def top_text(
         column("p99", lambda call: units.duration(call.p99_ns)),
     )
     rest_ns = sum(call.total_ns for call in calls[MOST_CALLS:])
-    more = f"\n  and {len(calls) - MOST_CALLS} more: {units.duration(rest_ns / ranks)} per rank"
-    table = tables.text_table(columns, calls[:MOST_CALLS]) if calls else ""
-    return table + more * (len(calls) > MOST_CALLS)
-
-
-def negotiation_columns(answers: RunSummary) -> list[Field]:
-    """The part of a call's time that is negotiation; none where no thread negotiates."""
-    spent_ns = negotiation_ns(answers.negotiated, "call")
-    if not spent_ns:
-        return []
-
-    def part(call: Row) -> str:
-        return units.share(spent_ns[call.call] / (call.total_ns or 1))
-
-    return [column("negotiation", part)]
+    more = f"  and {len(calls) - MOST_CALLS} more: {units.duration(rest_ns / ranks)} per rank"
+    return [common.Rows(columns, calls[:MOST_CALLS]), more * (len(calls) > MOST_CALLS)]
 
 
 def nccl_facts(answers: RunSummary) -> list[tuple[str, str]]:
@@ -330,11 +298,11 @@ def nccl_facts(answers: RunSummary) -> list[tuple[str, str]]:
     ]
 
 
-def nccl_text(answers: RunSummary) -> str:
+def nccl_block(answers: RunSummary) -> list:
     if timed := of_nccl(answers.calls, "device"):
-        return top_text(answers, timed, "Most time on device", "timed")
+        return top_block(answers, timed, "Most time on device", "timed")
     rows = of_nccl(answers.calls, "call") or of_nccl(answers.calls, "captured")
-    return top_text(answers, rows, "NCCL calls, on host", "calls")
+    return top_block(answers, rows, "NCCL calls, on host", "calls")
 
 
 def dominating_size(call) -> str:
@@ -343,9 +311,9 @@ def dominating_size(call) -> str:
     return f"{units.size(call.dominating_bytes)} ({100 * (call.dominating_share or 0):.0f} %)"
 
 
-def closing_facts(run: Selection, answers: RunSummary, step: str) -> list[tuple[str, str]]:
-    """The last block: (head, text) a line. `step`: the headline of hvprof-report steps."""
-    summary, together = answers.summary, merged(answers.seen)
+def closing_facts(known: common.Analysed, answers: RunSummary) -> list[tuple[str, str]]:
+    """The last block: (head, text) a line."""
+    summary, run, together = answers.summary, known.run, merged(answers.seen)
     return [
         (
             "Wrong launcher",
@@ -357,7 +325,7 @@ def closing_facts(run: Selection, answers: RunSummary, step: str) -> list[tuple[
         ),
         ("Crowded", summary.crowding or ""),
         *attempts(("Waiting", waiting_facts, answers.late, summary)),
-        ("In a step", step),
+        ("In a step", in_a_step(known)),
         (
             "Nonblocking",
             f"{units.counted(summary.completions, 'operation')}, {units.share(summary.overlap)} of "
@@ -500,7 +468,7 @@ COMMANDS = {
                 "show it",
             ),
         ),
-        run,
+        common.View(summary, opened),
         (
             ("The run that was just profiled", "hvprof-report summary commprof-train.py-1234"),
             (

@@ -51,7 +51,7 @@ from ..base import (
 from ..compare.comparison import change_text, compare as compare_sides, finding_text, interval_text
 from ..compare.judge import Rules, VerdictRow, fewest_pairs
 from ..compare.sides import checked_read, checked_write
-from ..display import page as pages, tables
+from ..display import render
 from ..experiment.plan import PLACEHOLDER, ended, program_find
 from ..late.late_ranks import Late
 from ..replay import kit as kits
@@ -153,7 +153,7 @@ def plan(arguments: argparse.Namespace) -> None:
     worth = [row for row in rows if row.is_worth]
     most = max((len(library.candidates(row.call, row.bytes)) for row in worth), default=1)
     launches = 2 + math.ceil(math.log2(most))
-    pairs = fewest_pairs(Rules().judge(True, max(1, len(worth))).level)
+    pairs = fewest_pairs(Rules().of_one(max(1, len(worth)), True).level)
     launches += pairs
     if arguments.separate or library.family not in SWITCHING:
         launches = 1 + 3 * most + 2 * pairs
@@ -174,7 +174,7 @@ def plan(arguments: argparse.Namespace) -> None:
         )
     )
     if worth:
-        print("\n" + tables.text_table(plan_columns(library), worth))
+        print("\n" + render.text_table(plan_columns(library), worth))
 
 
 def plan_columns(library: Library) -> list[Field]:
@@ -301,7 +301,7 @@ def show_search(output: Path, found: Evidence, rules: Rules) -> None:
     write_page(output, found, rules)
     print("\n" + common.facts_text(search_facts(found, rules)))
     if found.rows:
-        print("\n" + tables.text_table(search_columns(found, rules), found.rows))
+        print("\n" + render.text_table(search_columns(found, rules), found.rows))
 
 
 def search_columns(found: Evidence, rules: Rules) -> list[Field]:
@@ -479,13 +479,13 @@ def write_page(
     applied = folder / ADVICE
     lines = applied.read_text(encoding="utf-8").splitlines() if applied.exists() else []
     parts = [
-        pages.header("tune", [], [], search_facts(found, rules), verified),
-        pages.section("Calls", "", pages.table(search_columns(found, rules), found.rows)),
-        pages.section("Algorithms", "", pages.table(TRIED, tried)),
-        pages.section("How to apply", "", pages.bullets(filter(None, lines))) if lines else "",
+        render.header("tune", [], [], search_facts(found, rules), verified),
+        render.section("Calls", "", render.table(search_columns(found, rules), found.rows)),
+        render.section("Algorithms", "", render.table(TRIED, tried)),
+        render.section("How to apply", "", render.bullets(filter(None, lines))) if lines else "",
     ]
     with written_whole(folder / PAGE, 0o666) as output:
-        output.write(pages.page("tune", parts))
+        output.write(render.page("tune", parts))
 
 
 TRIED = [
@@ -523,7 +523,7 @@ def auto(arguments: argparse.Namespace) -> None:
     if arguments.job:
         settings = shlex.quote(str((output / SETTINGS).resolve()))
         arms = {"default": arguments.job, "tuned": f". {settings}; {arguments.job}"}
-        needed_blocks = fewest_pairs(rules_by(arguments).judge(True, 1).level)
+        needed_blocks = fewest_pairs(rules_by(arguments).of_one(1, True).level)
         arguments.runs.append(run_experiment(output / "experiment", needed_blocks + 2, arms))
     if not verify(arguments):
         for name in (SETTINGS, ADVICE):

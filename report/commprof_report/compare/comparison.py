@@ -21,12 +21,12 @@ from .figures import FIGURES, Figures, PERCENTILES, renamed, row_name
 from .judge import (
     Compared,
     DIFFERENT,
-    Judge,
     OTHER,
     Rules,
     RunRow,
     SizeRow,
     VerdictRow,
+    contrast,
     fewest_pairs,
     fewest_runs,
 )
@@ -43,8 +43,17 @@ from .refusals import (
     weighed,
     work_of,
 )
-from .row_table import NEGOTIATION, RowTable, keys_of, rows_per_step
-from .sides import Side, in_blocks, kit_of, stands_for, stands_text
+from .sides import (
+    NEGOTIATION,
+    RowTable,
+    Side,
+    in_blocks,
+    keys_of,
+    kit_of,
+    rows_per_step,
+    stands_for,
+    stands_text,
+)
 
 
 METRICS = ("transfer", "time", *PERCENTILES, "step", "wall")
@@ -88,16 +97,15 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
     compared = whole if metric in PERCENTILES else in_steps
     reference, others = compared[0], compared[1:]
     tested = [side for side in others if not side.of] or others
-    judge, alone = rules.judge(is_paired, len(tested)), rules.judge(is_paired, 1)
-    of_machine, noted = weighed(judge, reference, tested, metric)
-    of_others, disturbed = disturbances(judge, compared)
+    own, alone = rules.of_one(len(tested), is_paired), rules.of_one(1, is_paired)
+    of_machine, noted = weighed(own, reference, tested, metric)
+    of_others, disturbed = disturbances(own, compared)
     found = refusals(in_steps, work, is_paired) + of_machine + of_others
     refused = [refusal for refusal in found if refusal.kind not in rules.allowed]
     allowed = [refusal for refusal in found if refusal.kind in rules.allowed]
     table = RowTable(compared, [] if rules.skipped else keys_of(compared), metric)
     pairs = [
-        _pair(alone if side.of else judge, rules, metric, table, side, refused, allowed)
-        for side in others
+        _pair(alone if side.of else own, metric, table, side, refused, allowed) for side in others
     ]
     said = notes_of_sides(compared, metric, rules, table.unmatched)
     if metric in OF_CALLS and _have_other_calls(allowed):
@@ -118,7 +126,7 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
         allowed=allowed,
         notes=said,
         pairs=pairs,
-        sizes=table.sizes(judge, are_judged=not refused),
+        sizes=table.sizes(own, are_judged=not refused),
         runs=[
             RunRow(
                 side=side.name,
@@ -183,7 +191,6 @@ def _default_metric(sides: Sequence[Side], rules: Rules) -> str:
 
 
 def _pair(
-    judge: Judge,
     rules: Rules,
     metric: str,
     table: RowTable,
@@ -193,7 +200,7 @@ def _pair(
 ) -> Pair:
     reference = table.sides[0]
     are_other_calls = metric in OF_CALLS and _have_other_calls(allowed)
-    figures = _figures(judge, rules, metric, table, side, are_other_calls)
+    figures = _figures(rules, metric, table, side, are_other_calls)
     primary = next(figure for figure in figures if figure.is_primary)
     also = differences(reference, side)
     verdict = VerdictRow(
@@ -207,15 +214,15 @@ def _pair(
         low=primary.low,
         high=primary.high,
         p=primary.p,
-        level=judge.level,
+        level=rules.level,
         min_effect=rules.min_effect,
         runs=len(side.runs),
         reference_runs=len(reference.runs),
-        pairs=len(side.runs) if judge.is_paired else None,
+        pairs=len(side.runs) if rules.pairs else None,
         agreeing=primary.agreeing,
         failed_runs=side.failed,
         detectable=primary.detectable,
-        pairs_needed=fewest_pairs(judge.level),
+        pairs_needed=fewest_pairs(rules.level),
         refused="; ".join(refusal.kind for refusal in refused),
         allowed="; ".join(refusal.kind for refusal in allowed),
         also_different="; ".join(map(str, also)),
@@ -225,11 +232,11 @@ def _pair(
         stands_for=stands_for([reference, side], rules.checked),
     )
     is_found = verdict.verdict in DIFFERENT
-    return Pair(verdict, figures, table.tested(judge, side, rules.all_rows, is_found), also)
+    return Pair(verdict, figures, table.tested(rules, side, rules.all_rows, is_found), also)
 
 
 def _figures(
-    judge: Judge, rules: Rules, metric: str, table: RowTable, side: Side, are_other_calls: bool
+    rules: Rules, metric: str, table: RowTable, side: Side, are_other_calls: bool
 ) -> list[Compared]:
     """are_other_calls: the metric is compared per call."""
     both = table.sides[0], side
@@ -247,13 +254,13 @@ def _figures(
         values["bare"] = [each.bare_ns for each in both]
     names = both[0].name, side.name
     return [
-        _figure(judge, names, name, *own)._replace(is_primary=int(name == metric))
+        _figure(rules, names, name, *own)._replace(is_primary=int(name == metric))
         for name, own in values.items()
     ]
 
 
 def _figure(
-    judge: Judge,
+    rules: Rules,
     names: tuple[str, str],
     figure: str,
     first: Sequence[float | None],
@@ -263,7 +270,7 @@ def _figure(
     because it is slow."""
     if None in (*first, *second):
         first, second = [None] * len(first), [None] * len(second)
-    return judge.contrast(first, second)._replace(
+    return contrast(first, second, rules=rules)._replace(
         side=names[1], reference=names[0], figure=figure, noise=_noise((first, second))
     )
 

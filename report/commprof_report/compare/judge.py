@@ -26,48 +26,6 @@ from typing import Any, NamedTuple
 from ..base import Field, np, row_type, text, threshold, units
 
 
-class Judge(namedtuple("Judge", "is_paired level margin")):
-    """How two samples of runs are compared. margin: the logarithm of the least ratio that
-    matters."""
-
-    def contrast(self, first: Sequence[float | None], second: Sequence[float | None]) -> Compared:
-        found = NOTHING._replace(
-            first_ns=median_known(first),
-            second_ns=median_known(second),
-            samples=(tuple(first), tuple(second)),
-        )
-        before, after = _logs(first), _logs(second)
-        if before is None or after is None:
-            return found
-        sample: Paired | Unpaired = Unpaired(before, after)
-        if self.is_paired:
-            sample = Paired([later - earlier for earlier, later in zip(before, after)])
-        shift = shift_of(sample, self.level)
-        same_p = sameness(sample, self.margin)
-        found = found._replace(
-            change=math.expm1(shift.estimate),
-            agreeing=sum(change * shift.estimate > 0 for change in sample.differences)
-            if isinstance(sample, Paired)
-            else None,
-        )
-        return (
-            found._replace(
-                low=math.expm1(shift.low),
-                high=math.expm1(shift.high),
-                p=shift.p,
-                same_p=same_p,
-                detectable=math.expm1(detectable(shift, self.level)),
-                outcome=self._outcome(shift, same_p),
-            )
-            if math.isfinite(shift.low)
-            else found
-        )
-
-    def _outcome(self, shift: Shift, same_p: float) -> str:
-        found = "less" if shift.estimate < 0 else "more"
-        return "same" if same_p <= 1 - self.level else found if shift.is_found else "unknown"
-
-
 class Rules(
     namedtuple(
         "Rules",
@@ -84,15 +42,60 @@ class Rules(
         ],
     )
 ):
-    """metric: null for the default. level: of all verdicts together. min_effect: ratio - 1.
+    """How two samples of runs are compared, and what is said of it. metric: null for the default.
+    level: of all verdicts together. pairs: where there are any. min_effect: ratio - 1.
     skipped: the share of the steps of each run that was left out when it was read; rows, whose sums
     have all steps, are not compared then. checked: how well replays of a kit stand for its job
     (Checked), if that is known.
     """
 
-    def judge(self, is_paired: bool, verdicts: int) -> Judge:
-        """The judge of each of so many verdicts, which hold together at the level."""
-        return Judge(is_paired, 1 - (1 - self.level) / verdicts, math.log1p(self.min_effect))
+    def of_one(self, verdicts: int, is_paired: bool | None = None) -> Rules:
+        """Those of each of so many verdicts, which hold together at the level. is_paired: whether
+        the runs are in pairs, if these rules do not say it."""
+        pairs = self.pairs if is_paired is None else is_paired
+        return self._replace(pairs=pairs, level=1 - (1 - self.level) / verdicts)
+
+
+def contrast(
+    first: Sequence[float | None], second: Sequence[float | None], *, rules: Rules
+) -> Compared:
+    """rules: those of one verdict."""
+    found = NOTHING._replace(
+        first_ns=median_known(first),
+        second_ns=median_known(second),
+        samples=(tuple(first), tuple(second)),
+    )
+    before, after = _logs(first), _logs(second)
+    if before is None or after is None:
+        return found
+    sample: Paired | Unpaired = Unpaired(before, after)
+    if rules.pairs:
+        sample = Paired([later - earlier for earlier, later in zip(before, after)])
+    shift = shift_of(sample, rules.level)
+    same_p = sameness(sample, math.log1p(rules.min_effect))
+    found = found._replace(
+        change=math.expm1(shift.estimate),
+        agreeing=sum(change * shift.estimate > 0 for change in sample.differences)
+        if isinstance(sample, Paired)
+        else None,
+    )
+    return (
+        found._replace(
+            low=math.expm1(shift.low),
+            high=math.expm1(shift.high),
+            p=shift.p,
+            same_p=same_p,
+            detectable=math.expm1(detectable(shift, rules.level)),
+            outcome=outcome(shift, same_p, rules.level),
+        )
+        if math.isfinite(shift.low)
+        else found
+    )
+
+
+def outcome(shift: Shift, same_p: float, level: float) -> str:
+    found = "less" if shift.estimate < 0 else "more"
+    return "same" if same_p <= 1 - level else found if shift.is_found else "unknown"
 
 
 def known(values: Sequence[float | None]) -> list[float]:

@@ -24,9 +24,17 @@ from typing import Any
 
 from ..base import threshold, units, whole
 from .figures import FIGURES, Figures, Key, Row, cores_in, row_name
-from .judge import Compared, Judge, Rules, known, median_known
-from .row_table import NEGOTIATION, alike, calls_aside, step_difference
-from .sides import DIGITS, Side, kit_replayed, labels_of
+from .judge import Compared, Rules, contrast, known, median_known
+from .sides import (
+    DIGITS,
+    NEGOTIATION,
+    Side,
+    alike,
+    calls_aside,
+    kit_replayed,
+    labels_of,
+    step_difference,
+)
 
 
 MOST_SAID = 3  # rows that are named
@@ -324,11 +332,11 @@ PROGRAM = (
 )
 
 
-def disturbances(judge: Judge, sides: Sequence[Side]) -> tuple[list[Refusal], list[str]]:
-    """Reasons against a verdict by this judge, or else what is noted."""
+def disturbances(rules: Rules, sides: Sequence[Side]) -> tuple[list[Refusal], list[str]]:
+    """Reasons against a verdict by these rules, or else what is noted."""
     blocks = (
         [*zip(*(side.runs for side in sides))]
-        if judge.is_paired
+        if rules.pairs
         else [(run,) for side in sides for run in side.runs]
     )
     # the run of each disturbed block that is disturbed most
@@ -336,26 +344,26 @@ def disturbances(judge: Judge, sides: Sequence[Side]) -> tuple[list[Refusal], li
     bad = [max(runs, key=lambda run: run.core_wait or 0) for runs in disturbed if runs]
     noted = []
     if bad:
-        noun = "block" if judge.is_paired else "run"
+        noun = "block" if rules.pairs else "run"
         of_all = f"{len(bad)} of {units.counted(len(blocks), noun)}"
         worst = max(bad, key=lambda run: run.core_wait or 0)
         how = worst.crowding if worst.core_wait is None else worst.core_wait_text
         noted = [f"other work had cores of the ranks in {of_all}, most in {worst.path}: {how}"]
     if len(bad) > threshold("compare.disturbed-blocks") * len(blocks):
         return [Refusal("disturbed", noted[0])], []
-    for what in filter(None, (_wait_differs(judge, sides[0], side) for side in sides[1:])):
+    for what in filter(None, (_wait_differs(rules, sides[0], side) for side in sides[1:])):
         differs = f"other work on the cores of the ranks differs between the sides: {what}"
         return [Refusal("disturbed", differs)], []
     return [], [f"{what}; it makes intervals wider" for what in noted]
 
 
-def _wait_differs(judge: Judge, reference: Side, side: Side) -> str:
+def _wait_differs(rules: Rules, reference: Side, side: Side) -> str:
     """Beyond chance, and twice as much or more; empty: not known, or it does not."""
     shares = [[run.longest_core_wait for run in each.runs] for each in (reference, side)]
     if any(run.core_wait is None or run.crowds_itself for run in [*reference.runs, *side.runs]):
         return ""
     few, times = threshold("compare.few-waits"), threshold("compare.times-the-waits")
-    found = judge.contrast(*([max(share, few) for share in known(own)] for own in shares))
+    found = contrast(*([max(share, few) for share in known(own)] for own in shares), rules=rules)
     if found.difference is None or abs(math.log1p(found.difference)) < math.log(times):
         return ""
     first, second = (units.share(median(known(own))) for own in shares)
@@ -369,16 +377,16 @@ NAMES = {"arithmetic_ns": "arithmetic", "memory_ns": "copies in memory"}
 
 
 def weighed(
-    judge: Judge, reference: Side, sides: Sequence[Side], metric: str
+    rules: Rules, reference: Side, sides: Sequence[Side], metric: str
 ) -> tuple[list[Refusal], list[str]]:
     """A difference of the machine is a reason against a verdict if it is as large as that of the
     metric; else it is noted."""
     refused, noted = [], []
     for side in sides:
-        of_metric = judge.contrast(
-            *([run.of_run(metric) for run in each.runs] for each in (reference, side))
+        of_metric = contrast(
+            *([run.of_run(metric) for run in each.runs] for each in (reference, side)), rules=rules
         )
-        for what, change in drifts(judge, reference, side):
+        for what, change in drifts(rules, reference, side):
             if of_metric.change is None or _size(change) >= _size(of_metric.change):
                 what = f"{what}: as much as the sides differ in {metric}"
                 refused.append(Refusal("machine", what))
@@ -393,14 +401,15 @@ def _size(change: float) -> float:
     return abs(math.log1p(change))
 
 
-def drifts(judge: Judge, reference: Side, side: Side) -> Iterator[tuple[str, float]]:
+def drifts(rules: Rules, reference: Side, side: Side) -> Iterator[tuple[str, float]]:
     """Differences beyond chance that matter, ratios - 1. On each run the slowest host counts."""
-    strict = judge._replace(level=1 - (1 - judge.level) / len(NAMES))
+    strict = rules.of_one(len(NAMES))
     for name, noun in NAMES.items():
-        change = strict.contrast(
-            *([run.canary_ns(name) for run in each.runs] for each in (reference, side))
+        change = contrast(
+            *([run.canary_ns(name) for run in each.runs] for each in (reference, side)),
+            rules=strict,
         ).difference
-        if change is not None and _size(change) > judge.margin:
+        if change is not None and _size(change) > math.log1p(rules.min_effect):
             took = f"{units.share(abs(change))} {'more' if change > 0 else 'less'} time"
             than = f"before the runs of {side.name} than before those of {reference.name}"
             yield f"{noun} took {took} {than}", change
@@ -538,15 +547,17 @@ def differences(reference: Side, side: Side) -> list[Difference]:
     found = _without_control_variables_that_explain_nothing(
         _of_the_library(_that_differ(reference, side))
     )
-    hosts = [
-        {row.host or "" for run in each.runs for row in run.ranks} for each in (reference, side)
-    ]
+    hosts = [hosts_of(each) for each in (reference, side)]
     if not hosts[0] & hosts[1]:
         found["hosts"] = tuple(sorted(hosts[0])), tuple(sorted(hosts[1]))
     return [
         Difference(key.partition(".")[2] or key, *values, side.name)
         for key, values in found.items()
     ]
+
+
+def hosts_of(side: Side) -> set[str]:
+    return {row.host or "" for run in side.runs for row in run.ranks}
 
 
 def settings(facts: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:

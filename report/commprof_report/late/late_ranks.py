@@ -220,7 +220,10 @@ class Late:
 
     @property
     def working(self) -> Part | None:
-        return working(self.retimed, self.split.run, self.is_negotiated)
+        """Not known where the time between calls is not that of the program's work: on threads
+        beside the main one, or while GPUs communicate."""
+        is_elsewhere = self.is_negotiated or is_beside_main(self.split.run)
+        return None if is_elsewhere or self.retimed.device is not None else self.retimed.host
 
     @property
     def is_known(self) -> bool:
@@ -479,24 +482,8 @@ def is_beside_main(row: Row) -> bool:
     return row.background_share >= threshold("late.background")
 
 
-def working(retimed: Retimed, run: Row, is_negotiated: bool) -> Part | None:
-    """Not known where the time between calls is not that of the program's work: on threads beside
-    the main one, or while GPUs communicate."""
-    is_elsewhere = retimed.device is not None or is_negotiated or is_beside_main(run)
-    return None if is_elsewhere else retimed.host
-
-
 def retimed_of(connection: Connection, alignment: Alignment, split: Split) -> Retimed:
     return retimed(connection, alignment, split.known, split.of_all, split.run.sampled_share)
-
-
-def working_of(connection: Connection, alignment: Alignment, split: Split) -> Part | None:
-    """The same, of a run that is not analysed further."""
-    return working(
-        retimed_of(connection, alignment, split),
-        split.run,
-        negotiated_share(connection) >= NEGOTIATED,
-    )
 
 
 def negotiated_share(connection: Connection) -> float:

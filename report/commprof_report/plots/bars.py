@@ -17,9 +17,9 @@ from math import expm1, inf, log1p, nan
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Dict, NamedTuple
 
-from ..base import Row, gathered, np, of_buckets, present, units
+from ..base import Row, gathered, np, of_buckets, units
 from ..calls.by_size import LEAST_NS
-from ..display import colours
+from ..display import pictures
 
 if TYPE_CHECKING:
     from ..compare.comparison import Comparison
@@ -31,20 +31,20 @@ NOTE, LEGEND = 0.13, 3  # inches: the height of a line of a note, and what is be
 MOST_LISTED, MOST_CALLS = 12, 6
 MOST_CUT, CUT_FROM = 40, 2.5  # bars of steps, x the highest usual one: their times stand above them
 SPLIT = (
-    ("transfer_ns", "transfer", colours.TRANSFER),
-    ("wait_ns", "waiting", colours.WAITING),
-    ("unsplit_ns", "in MPI, not split", colours.UNSPLIT),
+    ("transfer_ns", "transfer", pictures.TRANSFER),
+    ("wait_ns", "waiting", pictures.WAITING),
+    ("unsplit_ns", "in MPI, not split", pictures.UNSPLIT),
 )
-UNSPLIT = (("communication_ns", "in MPI", colours.UNSPLIT),)
-REST = (("file_ns", "files", colours.FILES), ("outside_ns", "outside MPI", colours.OUTSIDE))
+UNSPLIT = (("communication_ns", "in MPI", pictures.UNSPLIT),)
+REST = (("file_ns", "files", pictures.FILES), ("outside_ns", "outside MPI", pictures.OUTSIDE))
 
 OF_GPUS = (
-    ("computing", lambda row: row.computing_ns - row.hidden_ns, colours.COMPUTING),
-    ("computing and communicating", lambda row: row.hidden_ns, colours.BOTH),
-    ("exposed communication", lambda row: row.exposed_ns, colours.COMMUNICATING),
-    ("only copying", lambda row: row.only_copying_ns, colours.COPYING),
-    ("idle, in MPI", lambda row: row.starved_ns, colours.IN_MPI),
-    ("idle", lambda row: row.idle_ns - row.starved_ns, colours.OUTSIDE),
+    ("computing", lambda row: row.computing_ns - row.hidden_ns, pictures.COMPUTING),
+    ("computing and communicating", lambda row: row.hidden_ns, pictures.BOTH),
+    ("exposed communication", lambda row: row.exposed_ns, pictures.COMMUNICATING),
+    ("only copying", lambda row: row.only_copying_ns, pictures.COPYING),
+    ("idle, in MPI", lambda row: row.starved_ns, pictures.IN_MPI),
+    ("idle", lambda row: row.idle_ns - row.starved_ns, pictures.OUTSIDE),
 )
 
 
@@ -55,7 +55,8 @@ Part = namedtuple("Part", "name colour values")
 class Picture(NamedTuple):
     """names: of the bars; head: of the axis of times; notes: at the ends of bars; where rows have
     none, their sums. most: higher bars are cut there, and their notes say how high they are.
-    along: the axis of upright bars; empty: rows, from the top."""
+    along: the axis of upright bars; empty: rows, from the top. data: of the same bars, where the
+    page has a script that draws them."""
 
     title: str
     names: Sequence[str]
@@ -64,6 +65,7 @@ class Picture(NamedTuple):
     notes: Sequence[str] = ()
     most: float | None = None
     along: str = ""
+    data: dict[str, object] | None = None
 
     @property
     def size(self) -> tuple[float, float]:
@@ -79,7 +81,7 @@ class Picture(NamedTuple):
 def of_calls(rows: Sequence[Row]) -> Picture | None:
     """The calls with the most time."""
     largest = sorted(rows, key=lambda row: -row.total_ns)[:MOST_LISTED]
-    look = [colours.of_call(row.call) for row in largest]
+    look = [pictures.of_call(row.call) for row in largest]
     part = Part("time", look, [row.total_ns for row in largest])
     names, notes = [row.call for row in largest], [call_text(row) for row in largest]
     return Picture("Time by call", names, "time over all ranks", [part], notes) if largest else None
@@ -116,7 +118,7 @@ def by_call(amounts: Iterable[tuple[str, Any, Any]], bars: Sequence[Any]) -> lis
     for call in [*of_call][MOST_CALLS:] if len(of_call) > MOST_CALLS + 1 else ():
         of_call.setdefault("other calls", Counter()).update(of_call.pop(call))
     return [
-        Part(units.visible(call), colours.of_call(call), [own[bar] for bar in bars])
+        Part(units.visible(call), pictures.of_call(call), [own[bar] for bar in bars])
         for call, own in of_call.items()
     ]
 
@@ -141,8 +143,8 @@ def of_gpus(rows: Sequence[Row]) -> Picture | None:
 def of_waits(ranks: Sequence[Row]) -> Picture | None:
     """None where there is neither waiting nor transfer."""
     parts = [
-        Part("transfer", colours.TRANSFER, [float(row.transfer_ns) for row in ranks]),
-        Part("waiting for other ranks", colours.WAITING, [float(row.wait_ns) for row in ranks]),
+        Part("transfer", pictures.TRANSFER, [float(row.transfer_ns) for row in ranks]),
+        Part("waiting for other ranks", pictures.WAITING, [float(row.wait_ns) for row in ranks]),
     ]
     return (
         Picture(
@@ -157,15 +159,17 @@ def of_waits(ranks: Sequence[Row]) -> Picture | None:
     )
 
 
-def of_steps(rows: Sequence[Row]) -> Picture | None:
+def of_steps(rows: Sequence[Row], remark: Callable[[Row], str]) -> Picture | None:
     """The time of each step; of many, each bar is the mean of several neighbours. Where only a
-    background thread communicates nothing is known of the parts."""
+    background thread communicates nothing is known of the parts. For display/steps.js also the
+    first and last step of a bar, and a remark on a single one; times in nanoseconds."""
     if not rows:
         return None
-    groups = step_groups(rows)
+    many = -(-len(rows) // MOST_STEPS)
+    groups = [rows[at : at + many] for at in range(0, len(rows), many)]
     parts = (SPLIT if all(row.wait_ns is not None for row in rows) else UNSPLIT) + REST
     if any(row.communication_ns is None for row in rows):
-        parts = (("step_ns", "step", colours.OUTSIDE),)
+        parts = (("step_ns", "step", pictures.OUTSIDE),)
     times = [mean_of(group, "step_ns") for group in groups]
     usual = [row.step_ns for row in rows if not row.is_outlier and not row.is_warm_up] or times
     most = min(max(times), max(CUT_FROM * max(usual), *sorted(times)[-MOST_CUT - 1 :][:1]))
@@ -176,47 +180,29 @@ def of_steps(rows: Sequence[Row]) -> Picture | None:
     drawn = [
         Part(name, colour, [mean_of(group, key) for group in groups]) for key, name, colour in parts
     ]
-    return Picture(
-        "Time of the steps",
-        [str(group[0].step) for group in groups],
-        "time per step (mean over ranks)",
-        drawn,
-        notes,
-        most,
-        "step",
-    )
-
-
-def step_groups(rows: Sequence[Row]) -> list[Sequence[Row]]:
-    size = -(-len(rows) // MOST_STEPS)
-    return [rows[at : at + size] for at in range(0, len(rows), size)]
-
-
-def mean_of(group: Sequence[Row], key: str) -> float:
-    return fmean(getattr(row, key) for row in group)
-
-
-def steps_data(rows: Sequence[Row], remark: Callable[[Row], str]) -> dict[str, object]:
-    """The same for the page's script (display/steps.js). first, last: the steps of a bar. Times in
-    nanoseconds."""
-    groups, picture = step_groups(rows), present(of_steps(rows))
-    return {
+    data = {
         "first": [group[0].step for group in groups],
         "last": [group[-1].step for group in groups],
-        "times": [round(mean_of(group, "step_ns")) for group in groups],
-        "notes": picture.notes,
-        "top": round(present(picture.most)),
+        "times": [*map(round, times)],
+        "notes": notes,
+        "top": round(most),
         "parts": [
             {
                 "name": part.name,
-                "colour": colours.variable(str(part.colour)),
+                "colour": pictures.variable(str(part.colour)),
                 "values": [*map(round, part.values)],
             }
-            for part in picture.parts
+            for part in drawn
             if any(part.values)
         ],
         "remarks": [remark(group[0]) if len(group) == 1 else "" for group in groups],
     }
+    names, head = [str(group[0].step) for group in groups], "time per step (mean over ranks)"
+    return Picture("Time of the steps", names, head, drawn, notes, most, "step", data)
+
+
+def mean_of(group: Sequence[Row], key: str) -> float:
+    return fmean(getattr(row, key) for row in group)
 
 
 def stacked(parts: Sequence[Part]) -> Iterator[tuple[Part, list[float], list[float]]]:
@@ -256,7 +242,7 @@ def draw_upright(axes, picture: Picture) -> None:
                 ha="center",
                 va="bottom",
                 fontsize=7,
-                color=colours.ALERT,
+                color=pictures.ALERT,
             )
     places = bars[:: max(1, -(-len(bars) // MOST_NAMES))]
     axes.set_xticks(places, [picture.names[place] for place in places])
@@ -355,8 +341,8 @@ class Lines(NamedTuple):
         shown = [row for lines in self.panels.values() for line in lines.values() for row in line]
         looks: dict[str, tuple[str, str]] = {}
         for name in by_time((name_of(row), row) for row in shown):
-            alike = sum(colours.of_call(name) == colour for colour, _ in looks.values())
-            looks[name] = colours.of_call(name), STYLES[alike % len(STYLES)]
+            alike = sum(pictures.of_call(name) == colour for colour, _ in looks.values())
+            looks[name] = pictures.of_call(name), STYLES[alike % len(STYLES)]
         count, across = len(self.panels), min(len(self.panels), ACROSS)
         figure = axes.figure
         axes.remove()
@@ -459,7 +445,7 @@ class Histogram(NamedTuple):
             [row.density for row in rows],
             [row.high_ns - left for row, left in zip(rows, low)],
             align="edge",
-            color=colours.of_call(rows[0].call),
+            color=pictures.of_call(rows[0].call),
             edgecolor="white",
             linewidth=0.6,
         )
@@ -592,7 +578,7 @@ class Marks(NamedTuple):
         for (runs, changes), (name, own) in zip(grid, self.measures.items()):
             self.draw_measure(runs, changes, own)
             runs.set_title(units.shortened(name, 88), fontsize=10)
-            changes.axvspan(-same, same, color=colours.OUTSIDE)
+            changes.axvspan(-same, same, color=pictures.OUTSIDE)
             changes.set_xscale("asinh", linear_width=same)
             changes.set(yticks=[], xlim=(-1.1 * far, 1.1 * far), ylim=runs.get_ylim())
             changes.set_xticks([-far, -same, 0, same, far])
@@ -604,14 +590,14 @@ class Marks(NamedTuple):
         samples = [rows[0].samples[0], *(row.samples[1] for row in rows)]
         known = [value for own in samples for value in own if value is not None]
         for line, (values, row) in enumerate(zip(samples, [None, *rows])):
-            look: dict[str, Any] = {"color": colours.SIDES[line % 4], "marker": MARKERS[line % 4]}
+            look: dict[str, Any] = {"color": pictures.SIDES[line % 4], "marker": MARKERS[line % 4]}
             runs.plot(values, [line] * len(values), linestyle="", markerfacecolor="none", **look)
             if row and row.change is not None:
                 if row.low is not None and row.high is not None:
                     span = [log1p(row.low), log1p(row.high)]
                     changes.plot(span, [line] * 2, color=look["color"], linewidth=2)
                 is_found = not self.answers.refused and row.difference is not None
-                inside = look["color"] if is_found else colours.PAPER
+                inside = look["color"] if is_found else pictures.PAPER
                 changes.plot([log1p(row.change)], [line], markerfacecolor=inside, **look)
         runs.set_xscale("log" if known and min(known) > 0 else "linear")
         ends = sorted({min(known), max(known)}) if known else []

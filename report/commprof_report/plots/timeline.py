@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from ..base import np, units
-from ..display import colours
+from ..display import pictures
 from ..late.wait_split import (
     ABSENT,
     FILES,
@@ -28,17 +28,17 @@ from ..steps.run_view import (
 )
 
 LOOKS = {  # of each class of time: name and colour
-    OUTSIDE: ("outside MPI", colours.OUTSIDE),
-    TRANSFER: ("transfer", colours.TRANSFER),
-    FILES: ("in files", colours.FILES),
-    WAITING: ("waiting", colours.WAITING),
-    UNSPLIT: ("in MPI, not split", colours.UNSPLIT),
-    UNSEEN: ("not sampled", colours.NEUTRAL),
-    NEGOTIATING: ("negotiation", colours.IN_MPI),
-    ABSENT: ("not running", colours.PAPER),
-    GPU_COMPUTING: ("computing", colours.COMPUTING),
-    GPU_EXPOSED: ("communicating", colours.COMMUNICATING),
-    GPU_COPYING: ("copying", colours.COPYING),
+    OUTSIDE: ("outside MPI", pictures.OUTSIDE),
+    TRANSFER: ("transfer", pictures.TRANSFER),
+    FILES: ("in files", pictures.FILES),
+    WAITING: ("waiting", pictures.WAITING),
+    UNSPLIT: ("in MPI, not split", pictures.UNSPLIT),
+    UNSEEN: ("not sampled", pictures.NEUTRAL),
+    NEGOTIATING: ("negotiation", pictures.IN_MPI),
+    ABSENT: ("not running", pictures.PAPER),
+    GPU_COMPUTING: ("computing", pictures.COMPUTING),
+    GPU_EXPOSED: ("communicating", pictures.COMMUNICATING),
+    GPU_COPYING: ("copying", pictures.COPYING),
 }
 # characters that need no escape in JSON or HTML
 DIGITS = "".join(char for char in map(chr, range(35, 127)) if char not in "<\\&")
@@ -65,13 +65,13 @@ def data(view: View, hosts: Mapping[int, str]) -> dict[str, object]:
     return {
         "span": view.end_ns,
         "classes": [name for name, _ in LOOKS.values()],
-        "classColours": [colours.variable(colour) for _, colour in LOOKS.values()],
+        "classColours": [pictures.variable(colour) for _, colour in LOOKS.values()],
         "parts": PARTS,
         "digits": DIGITS,
         "width": cells.width,
         "palette": cells.palette,
         "names": [*map(units.visible, numbers)],
-        "colours": [colours.variable(colours.of_call(name)) for name in numbers],
+        "colours": [pictures.variable(pictures.of_call(name)) for name in numbers],
         "hosts": [*map(units.visible, named)],
         "windows": view.windows,
         "ranks": ranks,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from ..base import UsageError, threshold, units
-from ..compare.judge import Compared, Judge, known
+from ..compare.judge import Compared, Rules, contrast, known
 from ..compare.comparison import with_groups_of
 from ..compare.figures import Figures, Key, Row
 
@@ -103,7 +103,7 @@ def _checked(
     # within which a row is the same: a tenth, or as far as runs of the job are apart
     own = [value for value in known(first) if value > 0]
     margin = max(WITHIN, max(own) / min(own) - 1) if own else WITHIN
-    found = Judge(False, LEVEL, math.log1p(margin)).contrast(first, second)
+    found = contrast(first, second, rules=Rules(level=LEVEL, min_effect=margin, pairs=False))
     is_equal = all(
         key in replay.rows
         and (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, namedtuple
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from sqlite3 import Connection
 from statistics import fmean
 from types import SimpleNamespace
@@ -122,9 +122,9 @@ def _shares(ranks: Sequence[Row]) -> dict:
     }
 
 
-def negotiated_rows(connection: Connection, ranks: Sequence[Row]) -> list[Row]:
+def negotiated_rows(connection: Connection, ranks: Sequence[Row] = ()) -> list[Row]:
     """Main threads do not negotiate."""
-    if all(rank.mpi_thread_is_main for rank in ranks):
+    if all(rank.mpi_thread_is_main for rank in ranks or rank_rows(connection)):
         return []
     traffic_classify(connection)
     threads = set(connection.execute("SELECT world_rank, thread FROM negotiating"))
@@ -136,11 +136,11 @@ def negotiated_rows(connection: Connection, ranks: Sequence[Row]) -> list[Row]:
     ]
 
 
-def negotiation_ns(negotiated: Sequence[Row], key: str) -> Counter:
-    """By rank, or by call."""
+def negotiation_ns(negotiated: Sequence[Row], *keys: str) -> Counter:
+    """By rank, or by call, or both."""
     spent_ns: Counter = Counter()
     for row in negotiated:
-        spent_ns[getattr(row, key)] += row.negotiation_ns
+        spent_ns[tuple(getattr(row, key) for key in keys)] += row.negotiation_ns
     return spent_ns
 
 
@@ -148,7 +148,7 @@ def negotiation_shares(ranks: Sequence[Row], negotiated: Sequence[Row]) -> dict[
     """By rank, of its counted time."""
     spent_ns = negotiation_ns(negotiated, "rank")
     timed = [rank for rank in ranks if rank.mpi_share is not None]
-    return {rank.rank: spent_ns[rank.rank] / rank.counted_ns for rank in timed}
+    return {rank.rank: spent_ns[rank.rank,] / rank.counted_ns for rank in timed}
 
 
 def _negotiated_shares(ranks: Sequence[Row], negotiated: Sequence[Row]) -> dict:
@@ -169,29 +169,20 @@ def communicating(calls: Sequence[Row]) -> list[Row]:
     return [call for call in calls if call.library == "mpi" and call.family != "setup"]
 
 
-def with_negotiation_apart(answers: RunSummary) -> list[Row]:
-    """The same, negotiation in rows of its own; those with most time first."""
-    spent_ns = negotiation_ns(answers.negotiated, "call")
-    return _apart((call, spent_ns[call.call]) for call in communicating(answers.calls))
-
-
-def times_apart(times: Sequence[Row], answers: RunSummary) -> list[Row]:
-    """The same of the calls of each rank."""
-    spent_ns = {(row.rank, row.call): row.negotiation_ns for row in answers.negotiated}
-    return _apart((row, spent_ns.get((row.rank, row.call), 0)) for row in times)
-
-
-def _apart(rows: Iterable[tuple[Row, int]]) -> list[Row]:
-    """How much time of each row is negotiation."""
+def negotiation_apart(rows: Sequence[Row], negotiated: Sequence[Row], *keys: str) -> list[Row]:
+    """Calls, of all ranks or each, by these keys, with their negotiation in rows of its own; those
+    with most time first."""
+    spent_ns = negotiation_ns(negotiated, *keys)
 
     def part(row: Row, name: str, total_ns: int) -> Row:
         share = getattr(row, "share_of_wall", None)
         known = {"share_of_wall": share * total_ns / row.total_ns} if share else {}
         return row._replace(call=name, total_ns=total_ns, **known)
 
+    found = ((row, spent_ns[tuple(getattr(row, key) for key in keys)]) for row in rows)
     parts = [
         part(row, name, ns)
-        for row, control_ns in rows
+        for row, control_ns in found
         for name, ns in (
             (row.call, row.total_ns - control_ns),
             (f"{row.call}{units.NEGOTIATION}", control_ns),

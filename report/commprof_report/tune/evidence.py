@@ -26,7 +26,7 @@ from ..base import (
     units,
     whole_in,
 )
-from ..compare.judge import NOTHING, Compared, Rules
+from ..compare.judge import NOTHING, Compared, Rules, contrast
 
 OPEN_MPI, INTEL, MPICH, NCCL = "Open MPI", "Intel MPI", "MPICH", "NCCL"
 # their variables, by the collective's name
@@ -290,8 +290,8 @@ def _row(values: Any) -> Raced:
 
 def judged(evidence: Evidence, row: Raced, rules: Rules) -> Compared:
     """The best candidate against what was launched. All rows hold together at the level."""
-    judge = rules.judge(True, max(1, sum(bool(each.pairs) for each in evidence.rows)))
-    return judge.contrast(*zip(*row.pairs)) if row.pairs else NOTHING
+    own = rules.of_one(max(1, sum(bool(each.pairs) for each in evidence.rows)), True)
+    return contrast(*zip(*row.pairs), rules=own) if row.pairs else NOTHING
 
 
 def is_gain(found: Compared, least: float) -> bool:

@@ -220,7 +220,7 @@ class Search:
         rows = self.open_rows(0)
         if not rows:
             return
-        needed = fewest_pairs(self.rules.judge(True, len(rows)).level)
+        needed = fewest_pairs(self.rules.of_one(len(rows), True).level)
         launches = 0
         while launches < needed or (self.left_s > self.launch_s and launches < 2 * needed):
             most_s = self.left_s / max(1, needed - launches)

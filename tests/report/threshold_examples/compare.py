@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from commprof_report.compare import comparison, refusals, row_table
+from commprof_report.compare import comparison, refusals, sides as table_of
 from commprof_report.compare.figures import Figures, Key, NO_GROUP, RankRow, Row, StepWork
-from commprof_report.compare.judge import Rules, Shift
-from commprof_report.compare.row_table import RowTable
-from commprof_report.compare.sides import Side
+from commprof_report.compare.judge import Rules, Shift, contrast, outcome
+from commprof_report.compare.sides import RowTable, Side
 from commprof_report.experiment.plan import FAILED, Run
 from commprof_report.experiment_main import gives_up
 from commprof_report.steps.long_steps import Trend
@@ -29,7 +28,7 @@ RANK = RankRow(
 )
 STEADY = Trend("none", 1.0, 100.0, 100.0)
 RULES = Rules()
-JUDGE = RULES.judge(is_paired=True, verdicts=1)
+ONE = RULES.of_one(1, True)
 SCATTER = (0.98, 1.03, 0.99, 1.01, 1.0, 0.97, 1.02, 1.0)
 
 
@@ -93,7 +92,7 @@ def refused(found: Iterable[refusals.Refusal]) -> str:
 
 def outcome_of(p: float, rules: Rules) -> str:
     """The outcome for a shift that is not found."""
-    return rules.judge(True, 1)._outcome(Shift(0.0, -1.0, 1.0, 1.0), p)
+    return outcome(Shift(0.0, -1.0, 1.0, 1.0), p, rules.level)
 
 
 def of_small_rows(share: float) -> str:
@@ -101,7 +100,7 @@ def of_small_rows(share: float) -> str:
     rows = {key("Bcast"): row((1 - 2 * share) * 1e6), key("Reduce"): small, key("Scan"): small}
     sides = [side([run(rows=rows)]), side([run(rows=rows)], "b")]
     table = RowTable(sides, list(rows), "time")
-    *_, last = table.tested(JUDGE, sides[1], shows_all=False, is_found=False)
+    *_, last = table.tested(ONE, sides[1], shows_all=False, is_found=False)
     return "other" if last.call == "other" else "a row of its own"
 
 
@@ -116,7 +115,7 @@ def of_calls(difference: float) -> str:
 def of_steps(difference: int) -> str:
     counts = 10, 10 + difference
     sides = [side([run(steps=StepWork(count, None))]) for count in counts]
-    return "differ" if row_table.step_difference(sides) else "alike"
+    return "differ" if table_of.step_difference(sides) else "alike"
 
 
 def aside(calls: float, byte_share: float) -> str:
@@ -126,7 +125,7 @@ def aside(calls: float, byte_share: float) -> str:
         key("Allreduce"): row(volume_bytes=(1 - byte_share) * 1e6),
     }
     found = run(rows=rows, steps=StepWork(1_000_000, None))
-    return "aside" if row_table.calls_aside([found], [key("Bcast")]) else "work"
+    return "aside" if table_of.calls_aside([found], [key("Bcast")]) else "work"
 
 
 def of_counted(difference: float) -> str:
@@ -143,18 +142,18 @@ def waiting(core_wait: float) -> Figures:
 def of_disturbed(disturbed: Figures) -> str:
     """One of eight blocks."""
     sides = [side([waiting(0.0)] * 7 + [each], name) for each, name in zip((disturbed, RUN), "ab")]
-    return note(refusals.disturbances(JUDGE, sides)[1])
+    return note(refusals.disturbances(ONE, sides)[1])
 
 
 def of_disturbed_blocks(share: float) -> str:
     bad = round(share * 100)
     sides = [side([waiting(0.1)] * bad + [waiting(0.0)] * (100 - bad), name) for name in "ab"]
-    return refused(refusals.disturbances(JUDGE, sides)[0])
+    return refused(refusals.disturbances(ONE, sides)[0])
 
 
 def of_waits(share: float, times: float) -> str:
     sides = [side([waiting(each)] * 8, name) for each, name in zip((share, share * times), "ab")]
-    return refused(refusals.disturbances(JUDGE, sides)[0])
+    return refused(refusals.disturbances(ONE, sides)[0])
 
 
 def of_hosts(sets: int) -> str:
@@ -170,7 +169,7 @@ def of_coarse_clocks(part: float) -> str:
     """A call of a rank takes a thousand ns more."""
     split = Row("collective", "mpi", 1, 8, 2_000, 1, 1_000, 1_000.0, 2_000)
     of_run = run(error_ns=part * 1_000, rows={key("Bcast"): split})
-    figure = comparison._figure(JUDGE, ("a", "b"), "transfer", [1_000] * 8, [2_000] * 8)
+    figure = comparison._figure(ONE, ("a", "b"), "transfer", [1_000] * 8, [2_000] * 8)
     return note(refusals.coarse_clocks(side([of_run] * 8), side([of_run] * 8), figure, 0.0))
 
 
@@ -188,7 +187,7 @@ def of_failures(count: int) -> str:
 
 EXAMPLES: dict[str, Callable[[Any], str]] = {
     "compare.level": lambda level: outcome_of(1 - level, RULES),
-    "compare.min-effect": lambda effect: JUDGE.contrast([1.0] * 8, [1 + effect] * 8).outcome,
+    "compare.min-effect": lambda effect: contrast([1.0] * 8, [1 + effect] * 8, rules=ONE).outcome,
     "compare.covered": lambda share: comparison._default_metric(
         [side([run(coverage=share)])], RULES
     ),
@@ -201,7 +200,7 @@ EXAMPLES: dict[str, Callable[[Any], str]] = {
     "compare.clock-error": of_coarse_clocks,
     "compare.small": of_small_rows,
     "compare.work": of_calls,
-    "compare.same-steps": lambda part: "alike" if row_table.alike(1 - part, 1.0) else "differ",
+    "compare.same-steps": lambda part: "alike" if table_of.alike(1 - part, 1.0) else "differ",
     "compare.lost-steps": of_steps,
     "compare.aside-calls": lambda calls: aside(calls, 0.0),
     "compare.aside-bytes": lambda share: aside(0.1, share),

@@ -1,23 +1,31 @@
-"""The HTML page: one file that needs nothing else, and the drawings in it. All text from files is
-escaped here.
+"""Answers as text, JSON or CSV, and as HTML.
 
-Its content security policy allows the page's own style and scripts, by their hashes, and pictures
-inside it: nothing is requested from anywhere, and no text from a file can run.
+Rows are a table for people, or JSON or CSV for scripts.
+
+The HTML page is one file that needs nothing else, with the drawings in it. All text from files is
+escaped here. Its content security policy allows the page's own style and scripts, by their hashes,
+and pictures inside it: nothing is requested from anywhere, and no text from a file can run.
 """
 
 from __future__ import annotations
 
+import argparse
 import base64
+import csv
 import hashlib
 import json
 import re
+import sys
 from collections.abc import Iterable, Sequence
+from enum import Enum
 from html import escape
 from pathlib import Path
 from string import Template
+from typing import TextIO
 
-from ..base import Field, units
-from .colours import variables
+from ..base import Field, Unknown, option, units
+from .pictures import variables
+
 
 ROOM = Path(__file__).resolve().parent
 MICROSECONDS = re.compile(r"(?<=\d) us\b")
@@ -174,7 +182,7 @@ def table(
         return ""
     head = "".join(f"<th{_class(column)}>{text(column.head)}</th>" for column in columns)
     body = "".join(
-        f"<tr>{''.join(_cell(column, row) for column in columns)}</tr>" for row in rows[:most]
+        f"<tr>{''.join(_cell_html(column, row) for column in columns)}</tr>" for row in rows[:most]
     )
     left = f"The first {most:,} of {len(rows):,} rows {which}." if len(rows) > most else ""
     return (
@@ -183,7 +191,7 @@ def table(
     )
 
 
-def _cell(column: Field, row: object) -> str:
+def _cell_html(column: Field, row: object) -> str:
     shown = column.show(row)
     return f"<td{_class(column, shown)}>{text(shown or units.NO_VALUE)}</td>"
 
@@ -192,3 +200,101 @@ def _class(column: Field, shown: str = "") -> str:
     if column.is_number:
         return ' class="number"'
     return ' class="wide"' if len(shown) > 32 else ""
+
+
+# also in the wide forms of East Asia
+CALCULATED = ("=", "+", "-", "@", "\t", "\r", "\n", "'", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+NUMBER = re.compile(r"[-+]?\d+(\.\d+)?([eE][-+]?\d+)?", re.ASCII)
+
+
+FORMS = (
+    option(
+        "--json",
+        action="store_true",
+        group="output",
+        is_alone=True,
+        help="a list of objects; keys and units in docs/SCHEMA.md",
+    ),
+    option(
+        "--csv",
+        action="store_true",
+        group="output",
+        is_alone=True,
+        help="the same keys as a header, then one line per row",
+    ),
+)
+# of a command that ends in write_rows: a program may take the rows instead (api.py)
+ROWS = (*FORMS, option(take_rows=None))
+
+
+def is_for_scripts(arguments: argparse.Namespace) -> bool:
+    return arguments.json or arguments.csv or arguments.take_rows is not None
+
+
+def write_rows(
+    arguments: argparse.Namespace, rows: Sequence[object], fields: Sequence[str]
+) -> None:
+    """Writes the rows to stdout as --json or --csv requests, or hands them to the program that
+    asked for them."""
+    told = [[_told(getattr(row, field)) for field in fields] for row in rows]
+    if arguments.take_rows is not None:
+        arguments.take_rows(told, fields)
+    elif arguments.json:
+        write_json(sys.stdout, (dict(zip(fields, values)) for values in told))
+    else:
+        write_csv(sys.stdout, fields, told)
+
+
+def _told(value: object) -> object:
+    """Listed values, kinds and reasons are text to scripts."""
+    return str(value) if isinstance(value, (Enum, units.Listed, Unknown)) else value
+
+
+def write_json(file: TextIO, records: Iterable[dict]) -> None:
+    """Writes a list of objects, one per line."""
+    before = "["
+    for record in records:
+        file.write(f"{before}\n{json.dumps(record, allow_nan=False)}")
+        before = ","
+    file.write("[]\n" if before == "[" else "\n]\n")
+
+
+def write_csv(file: TextIO, fields: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(map(_cell, fields))
+    writer.writerows(map(_cell, row) for row in rows)
+
+
+def _cell(value: object) -> object:
+    """A text that a spreadsheet would calculate begins with an apostrophe; so does one that has one
+    already, for whoever takes it away."""
+    if not isinstance(value, str):
+        return value
+    is_plain = (
+        value == units.NO_VALUE or NUMBER.fullmatch(value) or not value.startswith(CALCULATED)
+    )
+    return units.visible(value) if is_plain else f"'{units.visible(value)}"
+
+
+def text_table(columns: Sequence[Field], rows: Sequence[object], indent: str = "") -> str:
+    """A table with aligned columns; one line per row."""
+    lines = [[column.head for column in columns]]
+    lines += [
+        [units.visible(column.show(row)) or units.NO_VALUE for column in columns] for row in rows
+    ]
+    widths = [max(map(len, cells)) for cells in zip(*lines)]
+    return "\n".join(indent + _line(columns, cells, widths) for cells in lines)
+
+
+def first_rows(columns: Sequence[Field], rows: Sequence[object], most: int, more: str) -> str:
+    """A table of so many of the rows; more: what says the rest after its number."""
+    left = f"\n... and {len(rows) - most:,} more{more}" if len(rows) > most else ""
+    return text_table(columns, rows[:most]) + left
+
+
+def _line(columns: Sequence[Field], cells: Sequence[str], widths: Sequence[int]) -> str:
+    padded = (
+        cell.rjust(width) if column.is_number else cell.ljust(width)
+        for column, cell, width in zip(columns, cells, widths)
+    )
+    return "  ".join(padded).rstrip()
