@@ -141,7 +141,7 @@ def test_names_of_ill_intent_stay_text(page_of, browser, said, slower, tmp_path)
     sources = browser.ask("[...document.querySelectorAll('img')].map((one) => one.src.slice(0, 5))")
     assert {*sources} == {"data:"}
     assert said("h1").startswith(f"Verdict: {name} takes more transfer")
-    assert "</script><img src=x>" in said("#what-differs-and-notes")
+    assert "</script><img src=x>" in said("#what-differs")
     assert name in said("#measures")
 
 

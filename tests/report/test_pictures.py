@@ -15,7 +15,7 @@ from commprof_report.calls.views import CALLS, RANK_TIMES, size_rows
 from commprof_report.commands import hvprof
 from commprof_report.display import pictures
 from commprof_report.plots import bars
-from commprof_report.plots.bars import Histogram, Matrix, lines_of, matrix_of
+from commprof_report.plots.bars import histogram_of, lines_of, map_of
 from commprof_report.run.selection import select, view_rows
 from commprof_report.run.run import run_open
 from commprof_report.steps.columns import step_row
@@ -169,7 +169,7 @@ def test_the_bars_of_ranks_stack_to_the_time_of_all_threads(axes, connection):
 
 def test_the_latency_histogram_holds_every_call(axes, connection):
     rows = latency_rows(connection, "MPI_Allreduce", 4 << 20, 4 << 20)
-    draw(axes, Histogram(rows))
+    draw(axes, histogram_of(rows))
     octaves = [log2((bar.get_x() + bar.get_width()) / bar.get_x()) for bar in axes.patches]
     assert sum(
         bar.get_height() * width for bar, width in zip(axes.patches, octaves)
@@ -241,13 +241,13 @@ def test_the_bars_of_size_classes_stack_to_the_calls_and_the_time_of_a_rank(axes
 
 
 def test_the_heat_map_has_senders_as_rows(axes, connection):
-    draw(axes, matrix_of(peer_rows(connection), 4, "bytes"))
+    draw(axes, map_of(peer_rows(connection), 4, "bytes"))
     array = axes.get_images()[0].get_array()
     assert array[0, 1] == 30 * 8_192 and array.mask[1, 0]
 
 
 def test_a_large_job_is_drawn_in_blocks(axes):
-    draw(axes, Matrix([PeerRow(9_999, 0, 1, 7, 1, 0)], 10_000, "bytes"))
+    draw(axes, map_of([PeerRow(9_999, 0, 1, 7, 1, 0)], 10_000, "bytes"))
     array = axes.get_images()[0].get_array()
     assert max(array.shape) <= 512 and array.sum() == 7
 

@@ -417,7 +417,7 @@ def page_parts(answers: Comparison) -> Iterator[str]:
             named(call_rows, pairs),
         ),
         (
-            "What differs, and notes",
+            "What differs",
             "What the sides ran on, and settings and software in which all runs of one side "
             "differ from all of the other.",
             {},
@@ -425,33 +425,22 @@ def page_parts(answers: Comparison) -> Iterator[str]:
         ),
         ("The runs", "Each run as it entered the comparison.", {}, run_blocks(answers)),
     ):
-        drawn = bars.Marks(answers, measures) if measures else None
+        drawn = bars.marks_of(answers, measures)
         picture = common.picture(drawn, "the value of each run, and each change")
         if shown := common.block_html(blocks, said):
             yield render.section(title, sentence, picture, shown)
 
 
 def opening(answers: Comparison) -> str:
-    """Without what the page shows in other places than the text."""
-    pairs = answers.tested
-    (_, program), *sides = comparison.sides_facts(answers)
-    elsewhere = {"Verdict", "Also different", *["Compared"] * (len(pairs) == 1)}
-    facts = [*comparison.refusal_facts(answers), *sides]
+    pairs, facts = answers.tested, comparison.facts(answers)
     for pair in pairs:
-        facts.append(("For a verdict", comparison.way_text(answers, pair)))
-        own = comparison.pair_facts(answers, pair, comparison.name_of(pair))
-        facts += [fact for fact in own if fact[0] not in elsewhere]
-    notes = f"{len(answers.notes)}, at the end of this page" if answers.notes else ""
-    headline, findings = f"Verdict: {comparison.finding_text(pairs[0])}", []
-    if len(pairs) > 1:
-        headline = f"{len(pairs)} verdicts against {answers.sides[0].name}"
-        findings = [(pair.verdict.side, comparison.finding_text(pair)) for pair in pairs]
-    return render.header(
-        headline,
-        [f"{page_title(answers)}: {program}"],
-        (),
-        [*findings, *facts, ("Notes", notes)],
-    )
+        facts += comparison.pair_facts(answers, pair, comparison.name_of(pair))
+    headline = f"{len(pairs)} verdicts against {answers.sides[0].name}"
+    if len(pairs) == 1:
+        headline = f"Verdict: {comparison.finding_text(pairs[0])}"
+        way = "For a verdict", comparison.way_text(answers, pairs[0])
+        facts = [way if head == "Verdict" else (head, text) for head, text in facts]
+    return render.header(headline, (), (), facts)
 
 
 def difference_blocks(answers: Comparison) -> list:
@@ -485,7 +474,6 @@ def difference_blocks(answers: Comparison) -> list:
     return [
         common.Rows(sides, answers.sides),
         *map(settings, answers.tested),
-        common.Facts([("Note", note) for note in answers.notes]),
     ]
 
 

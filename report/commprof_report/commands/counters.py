@@ -272,7 +272,7 @@ def histogram(known: common.Analysed, arguments: argparse.Namespace) -> common.A
         rows,
         LATENCY,
         lambda: histogram_blocks(rows),
-        lambda: (bars.Histogram(rows) if rows else None, counted(rows)),
+        lambda: (bars.histogram_of(rows), counted(rows)),
     )
 
 
@@ -286,7 +286,7 @@ def histogram_blocks(buckets: Sequence[Row]) -> list:
         is_number=False,
         of_row=lambda row: "#" * max(1, round(row.density / per_mark)),
     )
-    return [bars.Histogram(rows).title, common.Rows([*shown(LATENCY), columns], rows)]
+    return [bars.histogram_title(rows), common.Rows([*shown(LATENCY), columns], rows)]
 
 
 def ranks(known: common.Analysed, arguments: argparse.Namespace) -> common.Answer:
@@ -424,16 +424,15 @@ def peers(known: common.Analysed, arguments: argparse.Namespace) -> common.Answe
     quantity, size = ("count", "") if arguments.counts else ("bytes", "of a byte or more ")
     direction = "received" if arguments.received else "sent"
 
-    def draw() -> tuple:
-        matrix = bars.matrix_of(rows, known.run.world_size, quantity)
-        return matrix, counted(matrix.rows if matrix else (), "message")
-
+    ranks = range(known.run.world_size)  # others, and those not known, have no place in a map
+    inside = [row for row in rows if row.sender in ranks and row.receiver in ranks]
+    drawn = [row for row in inside if getattr(row, quantity)]
     pairs = sorted(rows, key=attrgetter(quantity), reverse=True)
     return common.Answer(
         rows,
         PEER,
         lambda: [common.Rows(shown(PEER), pairs, MOST_PAIRS, " pairs; --csv has them all.")],
-        draw,
+        lambda: (bars.map_of(drawn, len(ranks), quantity), counted(drawn, "message")),
         partial(common.nothing_text, known.run, f"{direction} point-to-point message"),
         partial(
             common.nothing_text,

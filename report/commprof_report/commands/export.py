@@ -65,7 +65,6 @@ from typing import Any, TextIO
 from ..base import (
     ReportError,
     UsageError,
-    attempt,
     checked,
     option,
     print_note,
@@ -76,7 +75,6 @@ from ..base import (
 from ..display import render
 from ..exporters import perfetto, prometheus
 from ..exporters.traces import OfRank, trace_files, traces_open
-from ..late.late_ranks import Late
 from ..run import (
     align,
     anonymous,
@@ -267,10 +265,9 @@ def output_check(output: Path) -> None:
 
 
 def write_prometheus(arguments: argparse.Namespace) -> None:
-    run = common.open_selected(arguments, with_samples=True)
-    waits = attempt("Waiting", Late, run, attempt("Clocks", align, run.connection))
-    with output_open(arguments.output, run.mode) as file:
-        file.writelines(f"{line}\n" for line in prometheus.text(run, waits))
+    known = common.Analysed(common.ALL(arguments))
+    with output_open(arguments.output, known.run.mode) as file:
+        file.writelines(f"{line}\n" for line in prometheus.text(known.run, known.waits))
 
 
 def write_perfetto(arguments: argparse.Namespace) -> None:

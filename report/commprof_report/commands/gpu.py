@@ -82,14 +82,6 @@ DEVICE_COLUMNS = (
 Answers = namedtuple("Answers", "gpu steps cost seen")
 
 
-def opened(arguments: argparse.Namespace) -> Selection:
-    return common.open_selected(
-        arguments,
-        with_histograms=arguments.by in (None, "kernel", "copy"),
-        with_samples=arguments.by in (None, "run", "device", "step"),
-    )
-
-
 def gpu(known: common.Analysed, arguments: argparse.Namespace) -> common.Answer:
     table = TABLES[arguments.by or "device"]
     devices = [row for row in gpu_activity.gpu(known.connection).devices if row.traced_ns]
@@ -501,7 +493,7 @@ COMMANDS = {
             *render.ROWS,
             common.PLOT,
         ),
-        common.View(gpu, opened),
+        common.View(gpu, common.ALL),
         (
             ("Where the time of the GPUs of ranks 0 to 3 goes", "hvprof-report gpu --rank 0-3 RUN"),
             ("All kernels for a spreadsheet", "hvprof-report gpu --by kernel --csv RUN"),

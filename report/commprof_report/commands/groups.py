@@ -67,11 +67,27 @@ def regions(
         known.connection, alignment, lambda: known.waits.working if known.waits else None
     )
     nothing = partial(why_no_region, known.run, rows)
+    columns = telling(
+        (
+            *shown(
+                REGION,
+                "region count volume_bytes mean_ns share_of_wall own_mean_ns max_ns max_rank "
+                "nccl_count nccl_host_ns nccl_device_ns top_call visits span_mean_ns span_max_ns "
+                "span_max_rank",
+            ),
+            Field("parallel_efficiency", "", "efficiency", units.share),
+            Field("serialization", "", "least factor", is_number=False, of_row=least_factor_text),
+        ),
+        rows,
+        "nccl_count nccl_host_ns nccl_device_ns",
+        "visits span_mean_ns span_max_ns span_max_rank",
+        "parallel_efficiency serialization",
+    )
     return common.Answer(
         rows,
         RegionWorkRow._fields,
         lambda: (
-            [headline(rows), [common.Rows(region_columns(rows), rows), *gaps(known.run, rows)]]
+            [headline(rows), [common.Rows(columns, rows), *gaps(known.run, rows)]]
             if has_regions(known.run)
             else [nothing()]
         ),
@@ -88,25 +104,6 @@ def why_no_region(run: Selection, rows: Sequence[Row]) -> str:
 def has_regions(run: Run) -> bool:
     return (
         run.connection.execute("SELECT count(*) FROM region_of WHERE region > 0").fetchone()[0] > 0
-    )
-
-
-def region_columns(rows: Sequence[Row]) -> list[Field]:
-    return telling(
-        (
-            *shown(
-                REGION,
-                "region count volume_bytes mean_ns share_of_wall own_mean_ns max_ns max_rank "
-                "nccl_count nccl_host_ns nccl_device_ns top_call visits span_mean_ns span_max_ns "
-                "span_max_rank",
-            ),
-            Field("parallel_efficiency", "", "efficiency", units.share),
-            Field("serialization", "", "least factor", is_number=False, of_row=least_factor_text),
-        ),
-        rows,
-        "nccl_count nccl_host_ns nccl_device_ns",
-        "visits span_mean_ns span_max_ns span_max_rank",
-        "parallel_efficiency serialization",
     )
 
 

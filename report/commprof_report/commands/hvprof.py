@@ -41,8 +41,10 @@ from . import Command, common
 
 OTHER_WORK = "Not the same work, so nothing is said of fusion:"
 AS_RUN, UNFUSED = "as run", "unfused"
-FUSION_OFF = (
-    "Horovod: HOROVOD_FUSION_THRESHOLD=0; PyTorch's DistributedDataParallel: a small bucket_cap_mb"
+FUSED = (
+    "Sizes are those of calls: a fused message counts once. To see them unfused, run once with "
+    "fusion off (Horovod: HOROVOD_FUSION_THRESHOLD=0; PyTorch's DistributedDataParallel: a small "
+    "bucket_cap_mb)."
 )
 FEWEST = threshold("commands.calls-in-step")
 
@@ -206,10 +208,12 @@ def columns(sides: Sequence[Side], rows: Sequence[Row], per_rank: bool) -> list[
 
 
 def blocks(sides: Sequence[Side], per_rank: bool, has_all_sizes: bool) -> list:
-    rows, way = best_timed(merged(sides)), "Give both runs: hvprof RUN --unfused OTHER_RUN."
-    fusion = [fusion_text(sides), common.Hint(way * (len(sides) < 2))] if has_all_sizes else []
+    rows = best_timed(merged(sides))
+    fusion = [FUSED, common.Hint("Give both runs: hvprof RUN --unfused OTHER_RUN.")]
+    if len(sides) > 1:
+        fusion = [difference_text(*sides)]
     return [
-        [*map(numbers_text, sides), *fusion],
+        [*map(numbers_text, sides), *(fusion if has_all_sizes else [])],
         common.Rows(columns(sides, rows, per_rank), rows),
         *map(odd_sizes_text, sides),
         "Nonblocking operations last from their start to completion; several may at once."
@@ -253,15 +257,6 @@ def stepped_text(rows: Sequence[Row], traffic: str, name: str) -> str:
     times = [row.time_per_step_ns for row in own if row.time_per_step_ns is not None]
     taken = f", {units.duration(sum(times))}" if len(times) == len(own) else ""
     return f"{name} {number(calls)} calls, {units.size(step_bytes)}{taken}"
-
-
-def fusion_text(sides: Sequence[Side]) -> str:
-    if len(sides) > 1:
-        return difference_text(*sides)
-    return (
-        "Sizes are those of calls: a fused message counts once. To see them unfused, run once with "
-        f"fusion off ({FUSION_OFF})."
-    )
 
 
 def difference_text(as_run: Side, unfused: Side) -> str:

@@ -371,16 +371,11 @@ def unable_rules(rows: Sequence[Advice]) -> list[Advice]:
 
 
 def head_text(row: Advice) -> str:
-    saved = saving_text(row)
-    return units.capital(row.title) + (
-        f": could save {saved} (estimate; {row.certainty})" if saved else ""
-    )
-
-
-def saving_text(row: Advice) -> str:
-    if row.saving_ns is None:
-        return ""
-    return f"{units.share(row.saving_share)} of the time, {units.duration(row.saving_ns)}"
+    saved = ""
+    if row.saving_ns is not None:
+        share, spent = units.share(row.saving_share), units.duration(row.saving_ns)
+        saved = f": could save {share} of the time, {spent} (estimate; {row.certainty})"
+    return units.capital(row.title) + saved
 
 
 def closing(known: common.Analysed, rows: Sequence[Advice]) -> list[common.Folded]:

@@ -241,7 +241,9 @@ def time_text(summary: StepsRow) -> str:
 def share_facts(summary: StepsRow, late: Row | None) -> Iterator[tuple[str, str]]:
     if summary.step_ns is None:
         return
-    thread, waited = thread_text(summary), ""
+    thread, waited = "main thread", ""
+    if not summary.thread_is_main:
+        thread = f"thread {units.shortened(summary.thread, 16) or 'beside it'}"
     if summary.wait_region:
         waited = f"{waited_text(summary)} ({units.duration(summary.wait_region_ns)})"
         waited = f"exposed besides: {waited} in {mark_text(summary.wait_region)}"
@@ -388,14 +390,6 @@ def gpu_text(summary: StepsRow) -> str:
         f"{share} exposed communication ({time} of {units.duration(summary.gpu_step_ns)}; medians "
         f"of {units.counted(summary.gpu_steps, 'step')} that were traced whole; hvprof-report gpu "
         "has more)"
-    )
-
-
-def thread_text(summary: StepsRow) -> str:
-    return (
-        "main thread"
-        if summary.thread_is_main
-        else f"thread {units.shortened(summary.thread, 16) or 'beside it'}"
     )
 
 

@@ -47,7 +47,7 @@ from ..base import (
     units,
 )
 from ..display import render
-from ..run import Run, run_open, selection
+from ..run import CUT_OFF, Run, run_open, selection
 from ..stuck import doing
 from ..stuck.doing import Killed, Position, Stuck, Wait
 from . import Command, common

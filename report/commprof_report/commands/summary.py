@@ -40,7 +40,6 @@ from ..run import (
     ALL,
     Run,
     SeenRow,
-    Selection,
     merged,
     programs_text,
     reason_text,
@@ -104,10 +103,6 @@ def unseen(known: common.Analysed) -> common.Answer:
     return common.Answer(
         rows, SeenRow._fields, lambda: [common.Facts(facts or [("Seen", ALL)])], nothing=str
     )
-
-
-def opened(arguments: argparse.Namespace) -> Selection:
-    return (common.SUMS if arguments.unseen else common.ALL)(arguments)
 
 
 def blocks(known: common.Analysed, answers: RunSummary) -> Iterator[Any]:
@@ -468,7 +463,7 @@ COMMANDS = {
                 "show it",
             ),
         ),
-        common.View(summary, opened),
+        common.View(summary, common.ALL),
         (
             ("The run that was just profiled", "hvprof-report summary commprof-train.py-1234"),
             (

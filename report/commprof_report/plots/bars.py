@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter, namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice, zip_longest
 from math import expm1, inf, log1p, nan
 from statistics import fmean
@@ -326,73 +327,67 @@ MOST_FIELDS, TICKS = 512, 12  # of a map; larger jobs are drawn in blocks of ran
 Panels = Dict[str, Dict[str, "list[Row]"]]  # by communicator and call; a line is by size
 
 
-class Lines(NamedTuple):
-    panels: Panels
+class Drawing(NamedTuple):
+    """size: in inches."""
 
-    @property
-    def size(self) -> tuple[float, float]:
-        count = len(self.panels)
-        if count < 2:
-            return 8.0, 4.5
-        return PANEL_WIDTH * min(count, ACROSS) + BESIDE, PANEL_HEIGHT * -(-count // ACROSS)
-
-    def draw(self, axes) -> None:
-        """All panels have the same axes, and each call the same look in all of them."""
-        shown = [row for lines in self.panels.values() for line in lines.values() for row in line]
-        looks: dict[str, tuple[str, str]] = {}
-        for name in by_time((name_of(row), row) for row in shown):
-            alike = sum(pictures.of_call(name) == colour for colour, _ in looks.values())
-            looks[name] = pictures.of_call(name), STYLES[alike % len(STYLES)]
-        count, across = len(self.panels), min(len(self.panels), ACROSS)
-        figure = axes.figure
-        axes.remove()
-        grid = figure.subplots(-(-count // across), across, sharex=True, sharey=True, squeeze=False)
-        for place, (panel, title) in enumerate(zip_longest(grid.flat, self.panels)):
-            if title is None:
-                panel.remove()
-                continue
-            head = "" if count > 1 else "Latency by message size: "
-            panel.set_title(f"{head}{units.shortened(title, 40)}", fontsize=9 if not head else None)
-            for name, line in self.panels[title].items():
-                draw_line(panel, line, *looks[name])
-            if place % across == 0:
-                panel.set_ylabel("duration of a call (logarithmic)")
-            if place + across >= count:  # none is below it
-                panel.set_xlabel("message size (logarithmic)")
-                panel.tick_params(labelbottom=True)
-        grid[0, 0].set_yscale("log")
-        grid[0, 0].set_xscale("log", base=2)
-        time_axis(grid[0, 0].yaxis, is_log=True)
-        size_axis(grid[0, 0].xaxis, [*map(place_of, shown)], 7 if across == 1 else 4)
-        for name, (colour, style) in looks.items():
-            grid[0, -1].plot([], [], style, color=colour, marker="o", markersize=4, label=name)
-        grid[0, -1].legend(
-            title="line: median\nbands: up to 95, 99 %\nhollow: below 20 calls",
-            title_fontsize=8,
-            loc="upper left",
-            bbox_to_anchor=(1.0, 1.0),
-        )
+    size: tuple[float, float]
+    draw: Callable[[Any], None]
 
 
-def lines_of(rows: Iterable[Row]) -> Lines | None:
+def draw_lines(panels: Panels, axes) -> None:
+    """All panels have the same axes, and each call the same look in all of them."""
+    shown = [row for lines in panels.values() for line in lines.values() for row in line]
+    looks: dict[str, tuple[str, str]] = {}
+    for name in by_time((name_of(row), row) for row in shown):
+        alike = sum(pictures.of_call(name) == colour for colour, _ in looks.values())
+        looks[name] = pictures.of_call(name), STYLES[alike % len(STYLES)]
+    count, across = len(panels), min(len(panels), ACROSS)
+    figure = axes.figure
+    axes.remove()
+    grid = figure.subplots(-(-count // across), across, sharex=True, sharey=True, squeeze=False)
+    for place, (panel, title) in enumerate(zip_longest(grid.flat, panels)):
+        if title is None:
+            panel.remove()
+            continue
+        head = "" if count > 1 else "Latency by message size: "
+        panel.set_title(f"{head}{units.shortened(title, 40)}", fontsize=9 if not head else None)
+        for name, line in panels[title].items():
+            draw_line(panel, line, *looks[name])
+        if place % across == 0:
+            panel.set_ylabel("duration of a call (logarithmic)")
+        if place + across >= count:  # none is below it
+            panel.set_xlabel("message size (logarithmic)")
+            panel.tick_params(labelbottom=True)
+    grid[0, 0].set_yscale("log")
+    grid[0, 0].set_xscale("log", base=2)
+    time_axis(grid[0, 0].yaxis, is_log=True)
+    size_axis(grid[0, 0].xaxis, [*map(place_of, shown)], 7 if across == 1 else 4)
+    for name, (colour, style) in looks.items():
+        grid[0, -1].plot([], [], style, color=colour, marker="o", markersize=4, label=name)
+    grid[0, -1].legend(
+        title="line: median\nbands: up to 95, 99 %\nhollow: below 20 calls",
+        title_fontsize=8,
+        loc="upper left",
+        bbox_to_anchor=(1.0, 1.0),
+    )
+
+
+def lines_of(rows: Iterable[Row]) -> Drawing | None:
     """Among the rows that have a place on the axis of sizes, those with the most time, the largest
     first."""
     largest = by_time((units.visible(row.communicator), row) for row in rows if place_of(row))
-    return (
-        Lines(
-            {
-                title: {
-                    name: sorted(line, key=place_of)
-                    for name, line in islice(
-                        by_time((name_of(row), row) for row in own).items(), MOST_LINES
-                    )
-                }
-                for title, own in islice(largest.items(), MOST_PANELS)
-            }
-        )
-        if largest
-        else None
-    )
+    panels = {
+        title: {
+            name: sorted(line, key=place_of)
+            for name, line in islice(
+                by_time((name_of(row), row) for row in own).items(), MOST_LINES
+            )
+        }
+        for title, own in islice(largest.items(), MOST_PANELS)
+    }
+    across, down = min(len(panels), ACROSS), -(-len(panels) // ACROSS)
+    size = (PANEL_WIDTH * across + BESIDE, PANEL_HEIGHT * down) if across > 1 else (8.0, 4.5)
+    return Drawing(size, partial(draw_lines, panels)) if panels else None
 
 
 def by_time(named: Iterable[tuple[str, Row]]) -> dict[str, list[Row]]:
@@ -431,178 +426,155 @@ def place_of(row: Row) -> int:
     return row.bytes if row.bytes is not None else row.bytes_low
 
 
-class Histogram(NamedTuple):
-    rows: Sequence[Row]
-    size: tuple[float, float] = (8.0, 4.5)
-
-    def draw(self, axes) -> None:
-        """Percentiles that there are calls enough for are lines, named below the title so that they
-        cannot run into each other."""
-        rows = self.rows
-        low = [max(row.low_ns, LEAST_NS) for row in rows]
-        axes.bar(
-            low,
-            [row.density for row in rows],
-            [row.high_ns - left for row, left in zip(rows, low)],
-            align="edge",
-            color=pictures.of_call(rows[0].call),
-            edgecolor="white",
-            linewidth=0.6,
-        )
-        axes.set_xscale("log")
-        if rows[-1].high_ns < 2 * low[0]:  # a bucket or two are no picture of their own
-            axes.set_xlim(low[0] / 2, 2 * rows[-1].high_ns)
-        axes.set_title(self.title, pad=26)
-        axes.set(
-            xlabel="duration (logarithmic)", ylabel="calls per octave (doubling of the duration)"
-        )
-        axes.grid(axis="x", visible=False)
-        time_axis(axes.xaxis, is_log=True)
-        buckets = [(row.low_ns, row.high_ns, row.count) for row in rows]
-        for percent, name, fewest, style in PERCENTILES:
-            if sum(row.count for row in rows) >= fewest:
-                at_ns = of_buckets(buckets, percent, rows[0].low_ns, rows[-1].high_ns)
-                label = f"{name}: {time_text(at_ns)}"
-                axes.axvline(at_ns, color="#333333", linestyle=style, linewidth=1.2, label=label)
-        axes.legend(
-            loc="lower left", bbox_to_anchor=(0, 1.0), ncols=3, borderaxespad=0.2, borderpad=0
-        )
-
-    @property
-    def title(self) -> str:
-        """MPI_Allreduce of 4 MiB: 1,200 calls."""
-        first, count = self.rows[0], sum(row.count for row in self.rows)
-        low, high = first.bytes_low or 0, first.bytes_high
-        sizes = "all sizes" if not low and high is None else units.size_range(low, high)
-        of = f" of {sizes}" if low or high or high is None else ""
-        noun = {
-            "device": "time on the device",
-            "captured": "call into a CUDA graph",
-            "completion": "time to completion",
-        }.get(first.measure, "call")
-        word, _, rest = noun.partition(" ")
-        counted = f"{units.counted(count, word)} {rest}".rstrip()
-        where = " on the host" if noun == "call" and first.call.startswith("nccl") else ""
-        return units.visible(f"{first.call}{of}: {counted}{where}")
+def histogram_of(rows: Sequence[Row]) -> Drawing | None:
+    return Drawing((8.0, 4.5), partial(draw_histogram, rows)) if rows else None
 
 
-class Matrix(NamedTuple):
-    """quantity: bytes or count. Pairs that exchange nothing stay empty."""
-
-    rows: Sequence[Row]
-    world_size: int
-    quantity: str
-    size: tuple[float, float] = (6.6, 5.4)
-
-    def draw(self, axes) -> None:
-        from matplotlib import colormaps
-        from matplotlib.colors import ListedColormap
-
-        block = -(-self.world_size // MOST_FIELDS) or 1
-        width, last = -(-self.world_size // block), max(self.world_size - 0.5, 0.5)
-        amounts, (what, show) = (
-            np.zeros((width, width)),
-            {
-                "count": ("messages", units.count),
-                "bytes": ("volume", units.volume),
-            }[self.quantity],
-        )
-        for row in self.rows:
-            amounts[row.sender // block, row.receiver // block] += getattr(row, self.quantity)
-        image = axes.imshow(
-            np.ma.masked_equal(amounts, 0),
-            vmin=0,
-            extent=(-0.5, last, last, -0.5),
-            cmap=ListedColormap(colormaps["Blues"](np.linspace(0.2, 1.0, 256))),
-            interpolation="nearest",
-        )
-        axes.figure.colorbar(
-            image,
-            ax=axes,
-            shrink=0.85,
-            label=f"{what} (linear)",
-            format=lambda value, _: show(round(value)),
-        )
-        # powers of two apart, as ranks fill hosts
-        apart = 1 << (-(-self.world_size // TICKS) - 1).bit_length()
-        ticks = [*range(0, self.world_size, apart)]
-        axes.set(
-            xlabel="receiver (world rank)",
-            ylabel="sender (world rank)",
-            xticks=ticks,
-            yticks=ticks,
-            title=f"Point-to-point {what}",
-            facecolor="#fcfdfe",  # also in dark mode: darker is more
-        )
-        axes.grid(visible=False)
+def draw_histogram(rows: Sequence[Row], axes) -> None:
+    """Percentiles that there are calls enough for are lines, named below the title so that they
+    cannot run into each other."""
+    low = [max(row.low_ns, LEAST_NS) for row in rows]
+    axes.bar(
+        low,
+        [row.density for row in rows],
+        [row.high_ns - left for row, left in zip(rows, low)],
+        align="edge",
+        color=pictures.of_call(rows[0].call),
+        edgecolor="white",
+        linewidth=0.6,
+    )
+    axes.set_xscale("log")
+    if rows[-1].high_ns < 2 * low[0]:  # a bucket or two are no picture of their own
+        axes.set_xlim(low[0] / 2, 2 * rows[-1].high_ns)
+    axes.set_title(histogram_title(rows), pad=26)
+    axes.set(xlabel="duration (logarithmic)", ylabel="calls per octave (doubling of the duration)")
+    axes.grid(axis="x", visible=False)
+    time_axis(axes.xaxis, is_log=True)
+    buckets = [(row.low_ns, row.high_ns, row.count) for row in rows]
+    for percent, name, fewest, style in PERCENTILES:
+        if sum(row.count for row in rows) >= fewest:
+            at_ns = of_buckets(buckets, percent, rows[0].low_ns, rows[-1].high_ns)
+            label = f"{name}: {time_text(at_ns)}"
+            axes.axvline(at_ns, color="#333333", linestyle=style, linewidth=1.2, label=label)
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=3, borderaxespad=0.2, borderpad=0)
 
 
-def matrix_of(rows: Sequence[Row], world_size: int, quantity: str) -> Matrix | None:
-    """None: nothing to draw. Processes outside the job, and ranks that are not known, have no place
-    in it."""
-    ranks = range(world_size)
-    inside = [
-        row
-        for row in rows
-        if row.sender in ranks and row.receiver in ranks and getattr(row, quantity)
-    ]
-    return Matrix(inside, world_size, quantity) if inside else None
+def histogram_title(rows: Sequence[Row]) -> str:
+    """MPI_Allreduce of 4 MiB: 1,200 calls."""
+    first, count = rows[0], sum(row.count for row in rows)
+    low, high = first.bytes_low or 0, first.bytes_high
+    sizes = "all sizes" if not low and high is None else units.size_range(low, high)
+    of = f" of {sizes}" if low or high or high is None else ""
+    noun = {
+        "device": "time on the device",
+        "captured": "call into a CUDA graph",
+        "completion": "time to completion",
+    }.get(first.measure, "call")
+    word, _, rest = noun.partition(" ")
+    counted = f"{units.counted(count, word)} {rest}".rstrip()
+    where = " on the host" if noun == "call" and first.call.startswith("nccl") else ""
+    return units.visible(f"{first.call}{of}: {counted}{where}")
 
 
+def map_of(rows: Sequence[Row], world_size: int, quantity: str) -> Drawing | None:
+    """Pairs of the job's ranks; quantity: bytes or count."""
+    return Drawing((6.6, 5.4), partial(draw_map, rows, world_size, quantity)) if rows else None
+
+
+def draw_map(rows: Sequence[Row], world_size: int, quantity: str, axes) -> None:
+    """Pairs that exchange nothing stay empty."""
+    from matplotlib import colormaps
+    from matplotlib.colors import ListedColormap
+
+    block = -(-world_size // MOST_FIELDS) or 1
+    width, last = -(-world_size // block), max(world_size - 0.5, 0.5)
+    amounts, (what, show) = (
+        np.zeros((width, width)),
+        {
+            "count": ("messages", units.count),
+            "bytes": ("volume", units.volume),
+        }[quantity],
+    )
+    for row in rows:
+        amounts[row.sender // block, row.receiver // block] += getattr(row, quantity)
+    image = axes.imshow(
+        np.ma.masked_equal(amounts, 0),
+        vmin=0,
+        extent=(-0.5, last, last, -0.5),
+        cmap=ListedColormap(colormaps["Blues"](np.linspace(0.2, 1.0, 256))),
+        interpolation="nearest",
+    )
+    axes.figure.colorbar(
+        image,
+        ax=axes,
+        shrink=0.85,
+        label=f"{what} (linear)",
+        format=lambda value, _: show(round(value)),
+    )
+    # powers of two apart, as ranks fill hosts
+    apart = 1 << (-(-world_size // TICKS) - 1).bit_length()
+    ticks = [*range(0, world_size, apart)]
+    axes.set(
+        xlabel="receiver (world rank)",
+        ylabel="sender (world rank)",
+        xticks=ticks,
+        yticks=ticks,
+        title=f"Point-to-point {what}",
+        facecolor="#fcfdfe",  # also in dark mode: darker is more
+    )
+    axes.grid(visible=False)
+
+
+Measures = Mapping[str, "Sequence[Compared]"]  # by name
 MARKERS = "o^sD"  # sides differ without colour, too
 
 
-class Marks(NamedTuple):
+def marks_of(answers: Comparison, measures: Measures) -> Drawing | None:
     """Measures of a comparison, each with a row for each side but the first. Left is the value of
     each run; right each change with its interval, on one scale for all, which draws large changes
     closer together: the inverse hyperbolic sine of the logarithm. A filled mark is a difference
     beyond chance."""
+    size = 9.5, 0.5 + len(measures) * (0.75 + 0.22 * len(answers.sides))
+    return Drawing(size, partial(draw_marks, answers, measures)) if measures else None
 
-    answers: Comparison
-    measures: Mapping[str, Sequence[Compared]]
 
-    @property
-    def size(self) -> tuple[float, float]:
-        return 9.5, 0.5 + len(self.measures) * (0.75 + 0.22 * len(self.answers.sides))
+def draw_marks(answers: Comparison, measures: Measures, axes) -> None:
+    figure = axes.figure
+    axes.remove()
+    grid = figure.subplots(len(measures), 2, squeeze=False)
+    rows = [row for own in measures.values() for row in own]
+    known = [each for row in rows for each in (row.change, row.low, row.high) if each is not None]
+    same = log1p(answers.rules.min_effect)
+    far = max([2 * same, *(abs(log1p(each)) for each in known)])
+    for (runs, changes), (name, own) in zip(grid, measures.items()):
+        draw_measure(answers, runs, changes, own)
+        runs.set_title(units.shortened(name, 88), fontsize=10)
+        changes.axvspan(-same, same, color=pictures.OUTSIDE)
+        changes.set_xscale("asinh", linear_width=same)
+        changes.set(yticks=[], xlim=(-1.1 * far, 1.1 * far), ylim=runs.get_ylim())
+        changes.set_xticks([-far, -same, 0, same, far])
+        changes.set_xticks([], minor=True)
+        changes.xaxis.set_major_formatter(lambda x, _: units.change(expm1(x)) if x else "same")
 
-    def draw(self, axes) -> None:
-        figure = axes.figure
-        axes.remove()
-        grid = figure.subplots(len(self.measures), 2, squeeze=False)
-        rows = [row for own in self.measures.values() for row in own]
-        known = [
-            each for row in rows for each in (row.change, row.low, row.high) if each is not None
-        ]
-        same = log1p(self.answers.rules.min_effect)
-        far = max([2 * same, *(abs(log1p(each)) for each in known)])
-        for (runs, changes), (name, own) in zip(grid, self.measures.items()):
-            self.draw_measure(runs, changes, own)
-            runs.set_title(units.shortened(name, 88), fontsize=10)
-            changes.axvspan(-same, same, color=pictures.OUTSIDE)
-            changes.set_xscale("asinh", linear_width=same)
-            changes.set(yticks=[], xlim=(-1.1 * far, 1.1 * far), ylim=runs.get_ylim())
-            changes.set_xticks([-far, -same, 0, same, far])
-            changes.set_xticks([], minor=True)
-            changes.xaxis.set_major_formatter(lambda x, _: units.change(expm1(x)) if x else "same")
 
-    def draw_measure(self, runs, changes, rows: Sequence[Compared]) -> None:
-        sides = [rows[0].reference, *(row.side for row in rows)]
-        samples = [rows[0].samples[0], *(row.samples[1] for row in rows)]
-        known = [value for own in samples for value in own if value is not None]
-        for line, (values, row) in enumerate(zip(samples, [None, *rows])):
-            look: dict[str, Any] = {"color": pictures.SIDES[line % 4], "marker": MARKERS[line % 4]}
-            runs.plot(values, [line] * len(values), linestyle="", markerfacecolor="none", **look)
-            if row and row.change is not None:
-                if row.low is not None and row.high is not None:
-                    span = [log1p(row.low), log1p(row.high)]
-                    changes.plot(span, [line] * 2, color=look["color"], linewidth=2)
-                is_found = not self.answers.refused and row.difference is not None
-                inside = look["color"] if is_found else pictures.PAPER
-                changes.plot([log1p(row.change)], [line], markerfacecolor=inside, **look)
-        runs.set_xscale("log" if known and min(known) > 0 else "linear")
-        ends = sorted({min(known), max(known)}) if known else []
-        runs.set_xticks(ends, [time_text(end) for end in ends])
-        runs.set_xticks([], minor=True)
-        names = [units.shortened(side, 15) for side in sides]
-        runs.set_yticks(range(len(sides)), names)
-        runs.set_ylim(len(sides) - 0.5, -0.5)
+def draw_measure(answers: Comparison, runs, changes, rows: Sequence[Compared]) -> None:
+    sides = [rows[0].reference, *(row.side for row in rows)]
+    samples = [rows[0].samples[0], *(row.samples[1] for row in rows)]
+    known = [value for own in samples for value in own if value is not None]
+    for line, (values, row) in enumerate(zip(samples, [None, *rows])):
+        look: dict[str, Any] = {"color": pictures.SIDES[line % 4], "marker": MARKERS[line % 4]}
+        runs.plot(values, [line] * len(values), linestyle="", markerfacecolor="none", **look)
+        if row and row.change is not None:
+            if row.low is not None and row.high is not None:
+                span = [log1p(row.low), log1p(row.high)]
+                changes.plot(span, [line] * 2, color=look["color"], linewidth=2)
+            is_found = not answers.refused and row.difference is not None
+            inside = look["color"] if is_found else pictures.PAPER
+            changes.plot([log1p(row.change)], [line], markerfacecolor=inside, **look)
+    runs.set_xscale("log" if known and min(known) > 0 else "linear")
+    ends = sorted({min(known), max(known)}) if known else []
+    runs.set_xticks(ends, [time_text(end) for end in ends])
+    runs.set_xticks([], minor=True)
+    names = [units.shortened(side, 15) for side in sides]
+    runs.set_yticks(range(len(sides)), names)
+    runs.set_ylim(len(sides) - 0.5, -0.5)
