@@ -1,22 +1,17 @@
 -- For how long was each rank on a core, for how long did it wait for one, and what did the readings find? Of its main thread, or of all threads
 -- that call MPI if that does not, between the first reading and the last. inside_ns, outside_ns: counted time, without that of setting up.
 CREATE TEMP TABLE IF NOT EXISTS rank_core AS
-WITH ends AS (
-    SELECT world_rank, thread, min(at_ns) AS first_ns, max(at_ns) AS last_ns
+WITH read AS ( -- counters that only rise
+    SELECT world_rank, thread, coalesce(max(is_main), 0) AS is_main, max(at_ns) - min(at_ns) AS read_ns,
+           max(core_ns) - min(core_ns) AS core_ns,
+           CASE WHEN count(waiting_ns) = count(*) THEN max(waiting_ns) - min(waiting_ns) END AS core_wait_ns,
+           max(outside_ready) - min(outside_ready) AS outside_ready, max(outside_asleep) - min(outside_asleep) AS outside_asleep,
+           max(outside_disk) - min(outside_disk) AS outside_disk, max(inside_ready) - min(inside_ready) AS inside_ready,
+           max(inside_asleep) - min(inside_asleep) AS inside_asleep, max(inside_disk) - min(inside_disk) AS inside_disk
     FROM cpu_time
+    LEFT JOIN thread USING (world_rank, thread)
     GROUP BY world_rank, thread
-),
-read AS (
-    SELECT ends.world_rank, ends.thread, coalesce(is_main, 0) AS is_main, last_ns - first_ns AS read_ns,
-           last.core_ns - first.core_ns AS core_ns, last.waiting_ns - first.waiting_ns AS core_wait_ns,
-           last.outside_ready - first.outside_ready AS outside_ready, last.outside_asleep - first.outside_asleep AS outside_asleep,
-           last.outside_disk - first.outside_disk AS outside_disk, last.inside_ready - first.inside_ready AS inside_ready,
-           last.inside_asleep - first.inside_asleep AS inside_asleep, last.inside_disk - first.inside_disk AS inside_disk
-    FROM ends
-    JOIN cpu_time AS first ON first.world_rank = ends.world_rank AND first.thread = ends.thread AND first.at_ns = first_ns
-    JOIN cpu_time AS last ON last.world_rank = ends.world_rank AND last.thread = ends.thread AND last.at_ns = last_ns
-    LEFT JOIN thread ON thread.world_rank = ends.world_rank AND thread.thread = ends.thread
-    WHERE last_ns > first_ns
+    HAVING max(at_ns) > min(at_ns)
 ),
 called AS (
     SELECT cell.world_rank, thread, sum(CASE WHEN family = 'setup' THEN 0 ELSE total_ns END) AS inside_ns,

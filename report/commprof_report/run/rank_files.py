@@ -264,19 +264,6 @@ MOST_FOLDERS = 2  # of a run that are listed in a message
 MOST_RUNS = 20
 
 
-class FoundRun(namedtuple("FoundRun", "folders file ranks")):
-    """A run, and the folders with its files. file: one of its files."""
-
-    def describe(self) -> str:
-        folders = " ".join(map(str, self.folders[:MOST_FOLDERS]))
-        more = f" ... ({len(self.folders):,} folders)" if len(self.folders) > MOST_FOLDERS else ""
-        ranks = f"{units.rank_names(self.ranks)} of {self.file.run[1]}"
-        return (
-            f"{folders}{more}: {self.file.ranks[0].program or 'unknown program'}, {ranks}, "
-            f"{units.timestamp(self.file.start_unix_ns)}"
-        )
-
-
 def one_run(files: Sequence[RankFile]) -> None:
     """Raises ReportError unless these files, one from each folder, belong to the same run."""
     runs = runs_split(list(files))
@@ -298,21 +285,23 @@ def one_run(files: Sequence[RankFile]) -> None:
                 )
 
 
-def runs_find(folder: Path) -> list[FoundRun]:
-    """The runs in the subfolders, oldest first; one file of each folder is read."""
-    found = {run.file.path: run for run in _folders_with_ranks(folder)}
+def runs_find(folder: Path) -> list[list[RankFile]]:
+    """The runs in the subfolders, oldest first: a file of each folder, with all ranks that have
+    files there."""
     runs = []
-    for files in runs_split([run.file for run in found.values()]):
-        parts = [found[file.path] for file in files]
-        ranks = [rank for part in parts for rank in part.ranks]
-        folders = sorted(place for part in parts for place in part.folders)
+    for files in runs_split([*_folders_with_ranks(folder)]):
+        ranks = [rank.world_rank for file in files for rank in file.ranks]
         # jobs of one rank may share the launcher's job id
-        is_one = len(set(ranks)) == len(ranks)
-        runs += [FoundRun(folders, files[0], ranks)] if is_one else parts
-    return sorted(runs, key=lambda run: run.file.start_unix_ns)
+        runs += [files] if len({*ranks}) == len(ranks) else [[file] for file in files]
+    return sorted(runs, key=lambda files: files[0].start_unix_ns)
 
 
-def _folders_with_ranks(top: Path) -> Iterator[FoundRun]:
+def folders_of(files: Iterable[RankFile]) -> list[Path]:
+    return sorted(file.folder for file in files)
+
+
+def _folders_with_ranks(top: Path) -> Iterator[RankFile]:
+    """The first file of each folder that can be read; only that is read."""
     entries = 0
     for place, subfolders, names in os.walk(top):
         folder, files = Path(place), sorted(filter(is_of_rank, names))
@@ -322,17 +311,30 @@ def _folders_with_ranks(top: Path) -> Iterator[FoundRun]:
             paths = rank_paths(folder, files, [])
             ranks = sorted({rank_of_file(path) for path in paths})
             readable = (file for file in map(_scanned, paths) if isinstance(file, RankFile))
-            yield from (FoundRun([folder], file, ranks) for file in islice(readable, 1))
+            for file in islice(readable, 1):
+                about = file.ranks[0]
+                yield file._replace(ranks=[about._replace(world_rank=rank) for rank in ranks])
         if depth == DEPTH or (files and depth):
             subfolders.clear()
         if entries >= MOST_ENTRIES:
             return
 
 
+def _run_line(files: Sequence[RankFile]) -> str:
+    first, folders = files[0], folders_of(files)
+    more = f" ... ({len(folders):,} folders)" if len(folders) > MOST_FOLDERS else ""
+    ranks = units.rank_names(rank.world_rank for file in files for rank in file.ranks)
+    return (
+        f"{' '.join(map(str, folders[:MOST_FOLDERS]))}{more}: "
+        f"{first.ranks[0].program or 'unknown program'}, {ranks} of {first.run[1]}, "
+        f"{units.timestamp(first.start_unix_ns)}"
+    )
+
+
 def runs_inside(folder: Path) -> list[str]:
     """A line for each run in the subfolders, newest first."""
     runs = runs_find(folder)[::-1]
-    lines = [run.describe() for run in runs[:MOST_RUNS]]
+    lines = [_run_line(files) for files in runs[:MOST_RUNS]]
     return lines + ([f"and {len(runs) - MOST_RUNS:,} more"] if len(runs) > MOST_RUNS else [])
 
 
@@ -343,5 +345,5 @@ def newest_run(folder: Path) -> list[Path]:
         return [folder]
     runs = runs_find(folder)
     if runs:
-        return runs[-1].folders
+        return folders_of(runs[-1])
     raise UsageError("RUN", "there is no run here; name a run folder (see hvprof-report --help)")

@@ -250,14 +250,14 @@ def _folder_files(run: Run, path: Path, beside: Counter[str]) -> list[RankFile]:
 
 def _nothing_read(path: Path, problems: list[ReportError]) -> ReportError:
     """The error; for a folder of run folders it lists the runs in it."""
-    inside = runs_inside(path) if problems[0].subject == str(path) else []
+    first, *others = problems
+    inside = runs_inside(path) if first.subject == str(path) else []
     if inside:
         return ReportError(
             path, "holds no rank's file itself, but folders of runs; name one of them:", inside
         )
-    if len(problems) == 1:
-        return problems[0]
-    first = problems[0]
+    if not others:
+        return first
     return ReportError(
         path,
         f"none of its {len(problems)} files can be read; {Path(first.subject).name} {first.what}",

@@ -150,17 +150,10 @@ def reasons_found(connection: Connection) -> list[tuple]:
     rows = []
     for rank, source, amount, whole, detail in found:
         effect, unit, of, what, way_out = REASONS[SOURCES[source]]
-        if not unit:
-            amount = None
-        elif of:
-            detail = ""
         if not unit or (amount or 0) > 0:
-            name = SOURCES[source]
-            rows.append((rank, name, effect, amount, unit, whole, what, detail, way_out))
-    none = -1  # the run comes before its ranks
-    return sorted(
-        rows, key=lambda row: (EFFECTS.index(row[2]), row[1], none if row[0] is None else row[0])
-    )
+            amount, detail = amount if unit else None, "" if unit and of else detail
+            rows.append((rank, SOURCES[source], effect, amount, unit, whole, what, detail, way_out))
+    return sorted(rows, key=lambda row: (EFFECTS.index(row[2]), row[1], row[0] is not None, row[0]))
 
 
 def seen_rows(connection: Connection) -> list[Row]:
