@@ -51,254 +51,114 @@ class Plant(NamedTuple):
         return bool(self.named) and by_work and self.where in ("here", "hosts")
 
 
-def imbalance(
-    name: str, program: str, late: tuple[int, ...], call: str, ranks: int = 4, **more: object
-) -> Plant:
-    return Plant(name, program, ranks, late, "imbalance", {call: late[0]} if call else {}, **more)
+# A plant's name; program, ranks, late ranks, cause, calls (each with its late rank, if that is not
+# the first late one); and what differs from the defaults. accused: the late ranks, whatever the
+# cause; nightly: not recorded.
+TABLE = """
+slow rank before Allreduce: blocking 4 2 imbalance Allreduce
+slow rank, two ranks: blocking 2 1 imbalance Allreduce
+a rank that sleeps: blocking 2 1 imbalance Allreduce why
+a rank that computes: computing 2 1 imbalance Allreduce why reason=computes
+slow rank, eight ranks: blocking 8 5 imbalance Allreduce
+two ranks of eight, equally late: blocking 8 2,5 imbalance - nightly rounds=32
+a rank that waits for its other thread: helped 2 1 imbalance Allreduce why nightly reason=threads
+a rank that is late in one round of 4: plan:LA/4 2 1 unknown - nightly rounds=32
+a rank that is late in one round of 7: plan:LA/7 3 1 unknown - nightly rounds=48
+a rank that is late in one round of 8: plan:LA/8 3 1 unknown - nightly
+a rank that is late in one round of 10: plan:LA/10 3 1 unknown - nightly rounds=48
+slow rank behind a slow first communicator: plan_set_up:Lq 4 1 imbalance - nightly
+rank that works between Iallreduce and Wait: \
+    plan:ICW 3 1 imbalance Iallreduce nightly rounds=32 reason=computes
+slow second thread: second_thread 3 1 imbalance Allreduce nightly rounds=32
+slow rank before Iallreduce and Waitall: nonblocking 4 1 imbalance Iallreduce
+slow rank before persistent Allreduce: persistent 4 2 imbalance Allreduce_init
+rank held up between Iallreduce and Wait: held_up 4 1 imbalance Iallreduce
+receiver held up between Irecv and Wait: pass_held_up 4 3 imbalance - training
+receiver held up, persistent message: pass_persistent 4 3 imbalance - training
+late inner rank of Bcast: late_inner 4 2 imbalance Bcast base=6000
+late root of Bcast: late_root 4 1 imbalance Bcast
+early root of Reduce: early_reduce 4 1 imbalance Reduce
+late sender, eager: pass_eager 4 2 imbalance Recv
+late sender, rendezvous: pass_rendezvous 4 2 imbalance Recv
+late sender, Isend and Irecv: pass_nonblocking 4 0 imbalance -
+slow link from rank 1 to rank 2: ring 4 2 imbalance Allreduce delay=20000 where=pair link=1>2
+both ranks of a communicator: pairs 8 4,5 imbalance - nightly
+slow rank of one of two independent halves: independent_halves 4 1 imbalance - nightly
+a rank late in a third of the run: one_third 3 1 unknown - nightly rounds=48
+slow link behind Waitall: halo 4 2 imbalance - nightly delay=20000 where=pair link=?>2
+late receiver, rendezvous: pass_rendezvous 4 3 imbalance Send
+late receiver, eager: pass_eager 4 3 none -
+late sender, found by Iprobe: pass_probed 4 2 imbalance Iprobe
+late target of an epoch: put 4 3 imbalance Win_start
+late origin of an epoch: put 4 2 imbalance Win_wait
+slow rank of gpipe, 2 stages x 2: gpipe 4 2 imbalance - delay=20000 base=500
+slow stage of 1F1B, 4 stages x 2: 1f1b 8 4,5 imbalance - delay=20000 base=500
+slow rank of gpipe, a quarter of the calls sampled: \
+    gpipe 4 2 imbalance - delay=20000 base=500 rounds=160 samples=64K
+more work on each higher rank: staircase 4 3 imbalance Allreduce
+random work on every rank: random 4 - spread - delay=80000
+slow master: serve 4 0 imbalance Recv
+slow rank that gathers: collect 4 0 imbalance Allreduce
+rank that gathers by a slow network: collect 4 - spread - delay=5000 where=network
+random work, eager messages to all: fan_out 4 1 spread - rounds=32
+ranks take turns: rotation 4 - spread -
+rank 1 in Allreduce, rank 0 in Barrier: by_call 4 - by-call Allreduce=1,Barrier=0
+a rank that gets slower: drift 4 1 imbalance Allreduce
+slow host of two, with other clocks: blocking 4 2,3 imbalance - where=hosts
+slow rank on one of two hosts: blocking 4 3 imbalance Allreduce where=hosts
+noisy neighbour on a core: \
+    noisy_neighbour 2 0 imbalance Allreduce why base=5000 where=cores reason=core
+slow network: blocking 4 - transfer - where=network
+slow rank of DistributedDataParallel: ddp 4 1 imbalance Allreduce training
+slow rank of Horovod: horovod 2 1 marks - horovod accused
+slow rank of Horovod, marks: horovod_marks 2 1 marks - horovod accused
+slow rank of Horovod, regions: horovod_regions 2 1 marks - horovod accused
+slow rank of Horovod, that computes: \
+    horovod_computing 2 1 marks - horovod nightly accused reason=computes
+slow rank of Horovod, in backward alone: horovod_backward 2 1 marks - horovod nightly accused
+slow rank of Horovod, in every other epoch: horovod_some 2 1 marks - horovod nightly accused
+slow rank of Horovod, evaluation between epochs: \
+    horovod_evaluating 2 1 marks - horovod nightly accused
+slow rank of Horovod, 130 tensors, eight ranks: horovod_wide 8 1 marks - horovod nightly accused
+slow rank 1 of two of Horovod, without the cache: horovod_by_name 2 1 unknown - horovod nightly
+slow rank 1 of Horovod, without the cache: horovod_by_name 4 1 marks - horovod nightly accused
+slow rank 0 of Horovod, without the cache: horovod_by_name 2 0 marks - horovod nightly accused
+slow rank of Horovod, 130 tensors, eight ranks, without the cache: \
+    horovod_by_name_wide 8 1 marks - horovod nightly accused
+one slow size: sizes 2 - transfer - nightly delay=20000 where=size
+slow connection of a rank: blocking 4 - transfer - where=link
+"""
+BUNDLES: dict[str, dict[str, object]] = {
+    "training": {"base_us": 6_000, "rounds": 2 * ROUNDS},
+    "why": {"rounds": 4 * ROUNDS, "says_why": True},
+    "horovod": {"base_us": 6_000, "rounds": 2 * ROUNDS, "is_negotiated": True},
+    "nightly": {"is_recorded": False},
+}
+NAMES = {"base": "base_us", "delay": "delay_us"}
 
 
-TRAINING: dict = {"base_us": 6_000, "rounds": 2 * ROUNDS}
-WHY: dict = {"rounds": 4 * ROUNDS, "says_why": True}
-NEGOTIATED: dict = TRAINING | {"is_negotiated": True}
-NAMED: dict = NEGOTIATED | {"accused": (1,)}
-PLANTS = [
-    imbalance("slow rank before Allreduce", "blocking", (2,), "MPI_Allreduce"),
-    imbalance("slow rank, two ranks", "blocking", (1,), "MPI_Allreduce", 2),
-    imbalance("a rank that sleeps", "blocking", (1,), "MPI_Allreduce", 2, **WHY),
-    imbalance(
-        "a rank that computes", "computing", (1,), "MPI_Allreduce", 2, reason="computes", **WHY
-    ),
-    imbalance("slow rank, eight ranks", "blocking", (5,), "MPI_Allreduce", 8),
-    imbalance(
-        "two ranks of eight, equally late",
-        "blocking",
-        (2, 5),
-        "",
-        8,
-        is_recorded=False,
-        rounds=2 * ROUNDS,
-    ),
-    imbalance(
-        "a rank that waits for its other thread",
-        "helped",
-        (1,),
-        "MPI_Allreduce",
-        2,
-        reason="threads",
-        is_recorded=False,
-        **WHY,
-    ),
-    *(
-        Plant(
-            f"a rank that is late in one round of {often}",
-            f"plan:LA/{often}",
-            ranks,
-            (1,),
-            "unknown",
-            is_recorded=False,
-            rounds=rounds,
-        )
-        for often, ranks, rounds in ((4, 2, 32), (7, 3, 48), (8, 3, 16), (10, 3, 48))
-    ),
-    imbalance(
-        "slow rank behind a slow first communicator", "plan_set_up:Lq", (1,), "", is_recorded=False
-    ),
-    imbalance(
-        "rank that works between Iallreduce and Wait",
-        "plan:ICW",
-        (1,),
-        "MPI_Iallreduce",
-        3,
-        reason="computes",
-        is_recorded=False,
-        rounds=2 * ROUNDS,
-    ),
-    imbalance(
-        "slow second thread",
-        "second_thread",
-        (1,),
-        "MPI_Allreduce",
-        3,
-        is_recorded=False,
-        rounds=2 * ROUNDS,
-    ),
-    imbalance("slow rank before Iallreduce and Waitall", "nonblocking", (1,), "MPI_Iallreduce"),
-    imbalance("slow rank before persistent Allreduce", "persistent", (2,), "MPI_Allreduce_init"),
-    imbalance("rank held up between Iallreduce and Wait", "held_up", (1,), "MPI_Iallreduce"),
-    imbalance("receiver held up between Irecv and Wait", "pass_held_up", (3,), "", **TRAINING),
-    imbalance("receiver held up, persistent message", "pass_persistent", (3,), "", **TRAINING),
-    imbalance("late inner rank of Bcast", "late_inner", (2,), "MPI_Bcast", base_us=6_000),
-    imbalance("late root of Bcast", "late_root", (1,), "MPI_Bcast"),
-    imbalance("early root of Reduce", "early_reduce", (1,), "MPI_Reduce"),
-    imbalance("late sender, eager", "pass_eager", (2,), "MPI_Recv"),
-    imbalance("late sender, rendezvous", "pass_rendezvous", (2,), "MPI_Recv"),
-    imbalance("late sender, Isend and Irecv", "pass_nonblocking", (0,), ""),
-    imbalance(
-        "slow link from rank 1 to rank 2",
-        "ring",
-        (2,),
-        "MPI_Allreduce",
-        where="pair",
-        delay_us=20_000,
-        link=(1, 2),
-    ),
-    imbalance("both ranks of a communicator", "pairs", (4, 5), "", 8, is_recorded=False),
-    imbalance(
-        "slow rank of one of two independent halves",
-        "independent_halves",
-        (1,),
-        "",
-        is_recorded=False,
-    ),
-    Plant(
-        "a rank late in a third of the run",
-        "one_third",
-        3,
-        (1,),
-        "unknown",
-        is_recorded=False,
-        rounds=3 * ROUNDS,
-    ),
-    imbalance(
-        "slow link behind Waitall",
-        "halo",
-        (2,),
-        "",
-        where="pair",
-        delay_us=20_000,
-        link=(None, 2),
-        is_recorded=False,
-    ),
-    imbalance("late receiver, rendezvous", "pass_rendezvous", (3,), "MPI_Send"),
-    Plant("late receiver, eager", "pass_eager", 4, (3,), "none"),
-    imbalance("late sender, found by Iprobe", "pass_probed", (2,), "MPI_Iprobe"),
-    imbalance("late target of an epoch", "put", (3,), "MPI_Win_start"),
-    imbalance("late origin of an epoch", "put", (2,), "MPI_Win_wait"),
-    imbalance("slow rank of gpipe, 2 stages x 2", "gpipe", (2,), "", delay_us=20_000, base_us=500),
-    imbalance(
-        "slow stage of 1F1B, 4 stages x 2", "1f1b", (4, 5), "", 8, delay_us=20_000, base_us=500
-    ),
-    imbalance(
-        "slow rank of gpipe, a quarter of the calls sampled",
-        "gpipe",
-        (2,),
-        "",
-        delay_us=20_000,
-        base_us=500,
-        rounds=160,
-        samples="64K",
-    ),
-    imbalance("more work on each higher rank", "staircase", (3,), "MPI_Allreduce"),
-    Plant("random work on every rank", "random", 4, (), "spread", delay_us=2 * DELAY_US),
-    imbalance("slow master", "serve", (0,), "MPI_Recv"),
-    imbalance("slow rank that gathers", "collect", (0,), "MPI_Allreduce"),
-    Plant(
-        "rank that gathers by a slow network",
-        "collect",
-        4,
-        (),
-        "spread",
-        delay_us=5_000,
-        where="network",
-    ),
-    Plant("random work, eager messages to all", "fan_out", 4, (1,), "spread", rounds=2 * ROUNDS),
-    Plant("ranks take turns", "rotation", 4, (), "spread"),
-    Plant(
-        "rank 1 in Allreduce, rank 0 in Barrier",
-        "by_call",
-        4,
-        (),
-        "by-call",
-        {"MPI_Allreduce": 1, "MPI_Barrier": 0},
-    ),
-    imbalance("a rank that gets slower", "drift", (1,), "MPI_Allreduce"),
-    imbalance("slow host of two, with other clocks", "blocking", (2, 3), "", where="hosts"),
-    imbalance("slow rank on one of two hosts", "blocking", (3,), "MPI_Allreduce", where="hosts"),
-    imbalance(
-        "noisy neighbour on a core",
-        "noisy_neighbour",
-        (0,),
-        "MPI_Allreduce",
-        2,
-        base_us=5_000,
-        reason="core",
-        where="cores",
-        **WHY,
-    ),
-    Plant("slow network", "blocking", 4, (), "transfer", where="network"),
-    imbalance("slow rank of DistributedDataParallel", "ddp", (1,), "MPI_Allreduce", 4, **TRAINING),
-    Plant("slow rank of Horovod", "horovod", 2, (1,), "marks", **NAMED),
-    Plant("slow rank of Horovod, marks", "horovod_marks", 2, (1,), "marks", **NAMED),
-    Plant("slow rank of Horovod, regions", "horovod_regions", 2, (1,), "marks", **NAMED),
-    *(
-        Plant(
-            f"slow rank of Horovod, {how}",
-            f"horovod_{program}",
-            ranks,
-            (1,),
-            "marks",
-            is_recorded=False,
-            reason="computes" if program == "computing" else "asleep",
-            **NAMED,
-        )
-        for how, program, ranks in (
-            ("that computes", "computing", 2),
-            ("in backward alone", "backward", 2),
-            ("in every other epoch", "some", 2),
-            ("evaluation between epochs", "evaluating", 2),
-            ("130 tensors, eight ranks", "wide", 8),
-        )
-    ),
-    Plant(
-        "slow rank 1 of two of Horovod, without the cache",
-        "horovod_by_name",
-        2,
-        (1,),
-        "unknown",
-        is_recorded=False,
-        **NEGOTIATED,
-    ),
-    Plant(
-        "slow rank 1 of Horovod, without the cache",
-        "horovod_by_name",
-        4,
-        (1,),
-        "marks",
-        is_recorded=False,
-        reason="asleep",
-        **NAMED,
-    ),
-    Plant(
-        "slow rank 0 of Horovod, without the cache",
-        "horovod_by_name",
-        2,
-        (0,),
-        "marks",
-        is_recorded=False,
-        reason="asleep",
-        **NEGOTIATED | {"accused": (0,)},
-    ),
-    Plant(
-        "slow rank of Horovod, 130 tensors, eight ranks, without the cache",
-        "horovod_by_name_wide",
-        8,
-        (1,),
-        "marks",
-        is_recorded=False,
-        **NAMED,
-    ),
-    Plant(
-        "one slow size",
-        "sizes",
-        2,
-        (),
-        "transfer",
-        where="size",
-        delay_us=20_000,
-        is_recorded=False,
-    ),
-    Plant("slow connection of a rank", "blocking", 4, (), "transfer", where="link"),
-]
+def plant_of(line: str) -> Plant:
+    name, _, rest = line.rpartition(": ")
+    program, ranks, ranks_late, cause, called, *options = rest.split()
+    late = tuple(int(rank) for rank in ranks_late.split(",") if rank != "-")
+    calls = [each.partition("=") for each in called.split(",") if each != "-"]
+    more: dict[str, object] = {}
+    for option in options:
+        key, _, value = option.partition("=")
+        if option == "accused":
+            more[option] = late
+        elif key == "link":
+            sender, _, receiver = value.partition(">")
+            more[key] = (None if sender == "?" else int(sender), int(receiver))
+        elif value:
+            more[NAMES.get(key, key)] = int(value) if value.isdigit() else value
+        else:
+            more |= BUNDLES[key]
+    of_calls = {f"MPI_{call}": int(rank or late[0]) for call, _, rank in calls}
+    return Plant(name, program, int(ranks), late, cause, of_calls, **more)
+
+
+PLANTS = [plant_of(line) for line in TABLE.strip().splitlines()]
 SAME_TWINS = {"staircase", "random", "rotation", "drift"}  # without delay these are "blocking"
 TWINS = [
     plant

@@ -143,69 +143,61 @@ def in_the_timeline(folder: Path, path: Path) -> Iterator[tuple[str, str, object
     yield "wait_ns", "perfetto", sum(event["dur"] for event in slices) * 1e3
 
 
+# Quantities, and what says each: a command with options, and the key whose sum it is, without the
+# rows that COLUMN!=VALUE leaves out.
+TOTALS = """
+count: summary count; calls count; ranks --per-rank count; ranks count
+count without set-up: calls count family!=setup; traffic count; regions own_count
+volume_bytes: summary volume_bytes; calls volume_bytes; sizes volume_bytes measure!=completion; \
+    traffic volume_bytes; communicators volume_bytes; regions volume_bytes; \
+    ranks --per-rank volume_bytes
+total_ns with set-up: calls total_ns; ranks total_ns
+total_ns: summary total_ns; calls total_ns family!=setup; late --by run total_ns; \
+    ranks --per-rank mpi_ns; traffic total_ns; regions own_ns
+setup_ns: summary setup_ns; ranks --per-rank setup_ns
+counted_ns: ranks --per-rank counted_ns; late --by run counted_ns
+wall_ns: ranks --per-rank wall_ns
+sent_bytes: summary sent_bytes; peers bytes; ranks --per-rank sent_bytes
+"""
+METRICS = {  # of Prometheus, in this unit
+    "count": ("commprof_calls_total", 1),
+    "volume_bytes": ("commprof_bytes_total", 1),
+    "total_ns with set-up": ("commprof_time_seconds_total", 1e9),
+    "counted_ns": ("commprof_counted_seconds", 1e9),
+    "wall_ns": ("commprof_wall_seconds", 1e9),
+}
+
+
 def totals(folder: Path) -> Iterator[tuple[str, str, object]]:
-    (summary,) = rows("summary", folder)
-    calls = rows("calls", folder)
-    no_setup = [row for row in calls if row["family"] != "setup"]
-    ranks = rows("ranks", folder, "--per-rank")
+    for line in TOTALS.strip().splitlines():
+        quantity, _, asked = line.partition(": ")
+        for each in asked.split(";"):
+            command, *options = each.split()
+            leaves_out = options.pop().split("!=") if "!=" in options[-1] else ("", "")
+            key = options.pop()
+            found = rows(command, folder, *options)
+            own = [row[key] or 0 for row in found if row.get(leaves_out[0]) != leaves_out[1]]
+            yield quantity, " ".join(each.split()), sum(own)
     measured = metrics(folder)
-    yield "count", "summary", summary["count"]
-    yield "count", "calls", sum(row["count"] for row in calls)
-    yield "count", "ranks", sum(row["count"] for row in ranks)
-    yield "count", "ranks, by call", summed("count", "ranks", folder)
-    yield "count", "prometheus", measured["commprof_calls_total"]
-    yield "count without set-up", "calls", sum(row["count"] for row in no_setup)
-    yield "count without set-up", "traffic", summed("count", "traffic", folder)
-    yield "count without set-up", "regions", summed("own_count", "regions", folder)
-    yield "volume_bytes", "summary", summary["volume_bytes"]
-    yield "volume_bytes", "calls", sum(row["volume_bytes"] for row in calls)
-    yield (
-        "volume_bytes",
-        "sizes",
-        sum(row["volume_bytes"] for row in rows("sizes", folder) if row["measure"] != "completion"),
-    )
-    yield "volume_bytes", "traffic", summed("volume_bytes", "traffic", folder)
-    yield "volume_bytes", "communicators", summed("volume_bytes", "communicators", folder)
-    yield "volume_bytes", "regions", summed("volume_bytes", "regions", folder)
-    yield "volume_bytes", "ranks", sum(row["volume_bytes"] for row in ranks)
-    yield "volume_bytes", "prometheus", measured["commprof_bytes_total"]
-    yield "total_ns with set-up", "calls", sum(row["total_ns"] for row in calls)
+    for quantity, (metric, unit) in METRICS.items():
+        yield quantity, "prometheus", measured[metric] * unit
+    (summary,) = rows("summary", folder)
     yield "total_ns with set-up", "summary", summary["total_ns"] + summary["setup_ns"]
-    yield "total_ns with set-up", "ranks", summed("total_ns", "ranks", folder)
-    yield "total_ns with set-up", "prometheus", measured["commprof_time_seconds_total"] * 1e9
-    yield "total_ns", "summary", summary["total_ns"]
-    yield "total_ns", "calls", sum(row["total_ns"] for row in no_setup)
-    yield "total_ns", "late", rows("late", folder, "--by", "run")[0]["total_ns"]
-    yield "total_ns", "ranks", sum(row["mpi_ns"] for row in ranks)
-    yield "total_ns", "traffic", summed("total_ns", "traffic", folder)
-    yield "total_ns", "regions", summed("own_ns", "regions", folder)
-    yield "setup_ns", "summary", summary["setup_ns"]
-    yield "setup_ns", "ranks", sum(row["setup_ns"] for row in ranks)
-    yield "counted_ns", "ranks", sum(row["counted_ns"] for row in ranks)
-    yield "counted_ns", "prometheus", measured["commprof_counted_seconds"] * 1e9
-    yield "counted_ns", "late", rows("late", folder, "--by", "run")[0]["counted_ns"]
-    yield "wall_ns", "ranks", sum(row["wall_ns"] for row in ranks)
-    yield "wall_ns", "prometheus", measured["commprof_wall_seconds"] * 1e9
-    yield "sent_bytes", "summary", summary["sent_bytes"]
-    yield "sent_bytes", "peers", summed("bytes", "peers", folder)
+    calls = rows("calls", folder)
     if not any(row["family"] == "rma" for row in calls):
         yield "sent_bytes", "peers --received", summed("bytes", "peers", folder, "--received")
-    yield "sent_bytes", "ranks", sum(row["sent_bytes"] for row in ranks)
     by_call = {row["call"]: row["total_ns"] for row in calls}
     for command in ("hvprof", "sizes", "ranks"):
-        own: dict[str, int] = defaultdict(int)
+        own_ns: dict[str, int] = defaultdict(int)
         for row in rows(command, folder):
             if row["measure"] != "completion":
-                own[row["call"]] += row["total_ns"]
-        yield f"time in the calls of {command}", command, sum(own.values())
-        yield f"time in the calls of {command}", "calls", sum(by_call[call] for call in own)
+                own_ns[row["call"]] += row["total_ns"]
+        yield f"time in the calls of {command}", command, sum(own_ns.values())
+        yield f"time in the calls of {command}", "calls", sum(by_call[call] for call in own_ns)
     most = max(by_call, key=by_call.__getitem__)
     yield f"count of {most}", "calls", sum(row["count"] for row in calls if row["call"] == most)
-    yield (
-        f"count of {most}",
-        "latency",
-        summed("count", "latency", folder, "--call", most, "--bytes", ":"),
-    )
+    words = ("--call", most, "--bytes", ":")
+    yield f"count of {most}", "latency", summed("count", "latency", folder, *words)
 
 
 def on_the_page(folder: Path, page: Path) -> Iterator[tuple[str, str, object]]:
