@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
@@ -27,16 +28,8 @@ TIMEOUT_S = 600  # for a job; no machine is that slow
 CLOCK_ERROR = 1e-4  # by which the first slope of a clock may be off: measured across MPI_Init
 STRAGGLERS_S, LOOK_S = 5, 0.01
 
-C_FLAGS = [
-    f"-I{REPOSITORY / 'include'}",
-    "-g",
-    "-O1",
-    "-pthread",
-    "-Wall",
-    "-Wextra",
-    "-Wno-stringop-overflow",
-    "-Wno-stringop-overread",
-]
+C_FLAGS = [f"-I{REPOSITORY / 'include'}"]
+C_FLAGS += "-g -O1 -pthread -Wall -Wextra -Wno-stringop-overflow -Wno-stringop-overread".split()
 C_ERRORS = ["-Werror=incompatible-pointer-types", "-Werror=implicit-function-declaration"]
 # A weak function that nobody defines at link time must still be looked up when the program starts.
 C_LINK_FLAGS = ["-Wl,-z,dynamic-undefined-weak"]
@@ -302,13 +295,10 @@ class Run:
 
     def sizes(self, call: str, measure: str = "call") -> list[dict[int, tuple[int, int]]]:
         """For each rank: bytes -> (count, volume_bytes), over all communicators and threads."""
-        return [
-            {
-                size: (count, volume)
-                for _, size, count, volume in self.query(rank, SIZES, call=call, measure=measure)
-            }
-            for rank in range(self.ranks)
+        answers = [
+            self.query(rank, SIZES, call=call, measure=measure) for rank in range(self.ranks)
         ]
+        return [{size: (count, sum_) for _, size, count, sum_ in rows} for rows in answers]
 
     def table(self, measure: str = "call") -> dict[str, list[dict[int, tuple[int, int]]]]:
         """sizes() of all calls that any rank made."""
@@ -355,29 +345,35 @@ class Run:
         return dict(zip(columns, row))
 
 
+def profiled(mpi: Mpi, ranks: int, command: Iterable[object], folder: Path, **settings: str) -> Run:
+    """A job whose run folder is <folder>/run."""
+    environment = {"COMMPROF_OUTPUT": str(folder / "run"), **settings}
+    outcome = launch(mpi, ranks, list(map(str, command)), folder, environment)
+    return Run(ranks, folder / "run", outcome)
+
+
 def calls_in_ledger(path: Path) -> Counter[str]:
     """How often each call was counted in a ledger that was left behind, by the layout of
     src/ledger/ledger_format.h."""
     data = path.read_bytes()
-    number = lambda at, size: int.from_bytes(data[at : at + size], "little")  # noqa: E731
     assert data[:16] == b"commprof-ledger\n"
-    header_bytes, chunk_bytes, chunk_header_bytes, _, _, chunk_count = (
-        number(20 + 4 * i, 4) for i in range(6)
+
+    def number(at: int, size: int = 4, signed: bool = False) -> int:
+        return int.from_bytes(data[at : at + size], "little", signed=signed)
+
+    header_bytes, chunk_bytes, chunk_header_bytes, _, _, chunks = (
+        number(20 + 4 * i) for i in range(6)
     )
     names: dict[int, str] = {}
     counts: Counter[str] = Counter()
-    for chunk in range(header_bytes, header_bytes + chunk_count * chunk_bytes, chunk_bytes):
-        kind, entry_bytes, used = (number(chunk + 4 * i, 4) for i in range(3))
-        for entry in range(
-            chunk + chunk_header_bytes, chunk + chunk_header_bytes + used * entry_bytes, entry_bytes
-        ):
+    for chunk in range(header_bytes, header_bytes + chunks * chunk_bytes, chunk_bytes):
+        kind, entry_bytes, used = (number(chunk + 4 * i) for i in range(3))
+        first = chunk + chunk_header_bytes
+        for entry in range(first, first + used * entry_bytes, entry_bytes):
             if kind == 1:
-                names[number(entry, 4)] = data[entry + 4 : entry + 40].rstrip(b"\0").decode()
+                names[number(entry)] = data[entry + 4 : entry + 40].rstrip(b"\0").decode()
             if kind == 4 and number(entry + 14, 1) & 15 == 0 and number(entry + 64, 8) == 1:
-                blocks = [
-                    int.from_bytes(data[at : at + 4], "little", signed=True)
-                    for at in range(entry + 72, entry + 224, 4)
-                ]
+                blocks = (number(at, signed=True) for at in range(entry + 72, entry + 224, 4))
                 counts[names[number(entry + 8, 2)]] += sum(
                     number(entry + at + 8 * i, 8) for at in blocks if at for i in range(8)
                 )

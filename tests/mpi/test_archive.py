@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from .disks import fill
-from .harness import LIBRARY, Run, command_for, compile_program, launch
+from .harness import LIBRARY, Run, command_for, compile_program, profiled
 from .reporter import answer, rows
 
 pytestmark = pytest.mark.one_mpi
@@ -26,22 +26,11 @@ def job(mpi, tmp_path):
     given."""
 
     def ran(folder: Path = tmp_path, **settings: str) -> Run:
-        hindrance = (
-            [str(compile_program(mpi, "while_appending", "-shared", "-fPIC"))]
-            if "WHAT" in settings
-            else []
-        )
-        environment = {
-            "COMMPROF_OUTPUT": str(folder / "run"),
-            "COMMPROF_OUTPUT_PER": "node",
-            **settings,
-        }
-        command = [
-            "env",
-            f"LD_PRELOAD={':'.join([*hindrance, str(LIBRARY)])}",
-            *command_for(mpi, PROGRAM),
-        ]
-        return Run(RANKS, folder / "run", launch(mpi, RANKS, command, tmp_path, environment))
+        preload = [str(LIBRARY)]
+        if "WHAT" in settings:
+            preload.insert(0, str(compile_program(mpi, "while_appending", "-shared", "-fPIC")))
+        command = ["env", f"LD_PRELOAD={':'.join(preload)}", *command_for(mpi, PROGRAM)]
+        return profiled(mpi, RANKS, command, folder, COMMPROF_OUTPUT_PER="node", **settings)
 
     return ran
 
@@ -69,7 +58,7 @@ def names(*ranks: int) -> list[str]:
 
 
 @pytest.fixture
-def by_rank(profile) -> list[tuple]:
+def by_rank(profile):
     """Counts with a file for each rank."""
     run = profile(PROGRAM, RANKS, env={"COMMPROF_OUTPUT_PER": "rank"})
     assert run.files() == names(0, 1, 2, 3)
@@ -96,9 +85,7 @@ def test_the_ranks_of_a_node_leave_one_file_with_the_same_numbers(job, by_rank, 
 )
 def test_a_rank_that_is_killed_while_it_appends_is_read_once(job, by_rank, what, whole):
     run = job(WHAT=what, WHOSE="2")
-    assert [name for name in run.files() if "ledger" in name and not name.endswith(".tmp")] == [
-        "rank-2.ledger"
-    ]
+    assert [name for name in run.files() if name.endswith("ledger")] == ["rank-2.ledger"]
     assert members(run) == whole
     assert counted(run) == by_rank
     assert answer("calls", run.folder).stderr == ""
@@ -109,12 +96,8 @@ def test_without_locks_each_rank_has_its_own_file_and_the_node_says_it_once(job,
     assert run.outcome.exit_status == 0
     assert [name for name in run.files() if name.startswith("rank-")] == names(0, 1, 2, 3)
     (line,) = complaints(run)
-    said = (
-        r"commprof: cannot append to .*/run/"
-        + NODE
-        + ": No locks available; a rank that cannot has a file of its own"
-    )
-    assert re.fullmatch(said, line)
+    why = "No locks available; a rank that cannot has a file of its own"
+    assert re.fullmatch(rf"commprof: cannot append to .*/run/{NODE}: {why}", line)
     assert counted(run) == by_rank
     assert answer("calls", run.folder).stderr == ""
 
@@ -128,7 +111,5 @@ def test_a_full_disk_costs_no_rank_its_ledger(job, by_rank, disk, tmp_path):
     in_archive = members(run) if any(re.fullmatch(NODE, name) for name in run.files()) else []
     assert len(in_archive) + len(left) == RANKS and len(left) >= RANKS - 1
     assert not list((tmp_path / "elsewhere").rglob("*.tmp"))
-    assert sum(
-        "; the ledger " in line and " stays and can be read as well" in line
-        for line in complaints(run)
-    ) == len(left)
+    stays = re.compile("; the ledger .* stays and can be read as well")
+    assert sum(bool(stays.search(line)) for line in complaints(run)) == len(left)

@@ -10,9 +10,11 @@ from .reporter import rows, text
 
 # A program, on how many ranks, and its forms: large is also played with large counts, forms in all
 # of blocking, nonblocking and persistent; some: it makes other calls as well; around: calls whose
-# numbers are another row's concern; needs: of a newer MPI. Its lines: what is measured, of which
+# numbers are another row's concern; same: output and exit status are those without the profiler;
+# needs: of a newer MPI; after a colon an argument. Its lines: what is measured, of which
 # calls (without MPI_; @ on which communicator), by rank (one for all are alike): COUNTxBYTES for
-# calls that have moved them, ~ where they move nothing, =VOLUME where it is another one.
+# calls that have moved them, ~ where they move nothing, =VOLUME where it is another one; columns of
+# table rank; the communicators that a call is on; the rows that answer a question in SQL.
 TABLE = """
 point_to_point 2 large
 call Buffer_attach, Buffer_detach: 1x0 | -
@@ -33,6 +35,8 @@ call Sendrecv_replace: 1x256
 completion Irecv: - | 1x160~
 poll Iprobe: - | 5x0
 poll Improbe: - | 4x0
+on Recv: MPI_COMM_WORLD
+on Wait: - | none
 
 probe_into_garbage 2 some
 call Probe, Iprobe: - | 10x200~
@@ -65,6 +69,7 @@ call Waitany: 100x0
 call Wait: 1000x0
 completion Isend: 2000x8 2000x16 1000x0 | 1000x0
 completion Irecv: - | 2000x8~ 2000x16~
+rank untracked_requests: 0
 
 equal_handles 2 some
 completion Isend: 1x4 49x8 | -
@@ -100,6 +105,8 @@ completion Bsend_init: 3x120 | -
 completion Rsend_init: 3x160 | -
 completion Recv_init: 1x0 | 3x40~ 3x80~ 3x120~ 3x160~ 1x0
 completion Irecv: 1x0
+on Start call: none
+on Send_init completion: MPI_COMM_WORLD
 
 partitioned 2 some needs=MPI_Psend_init
 call Psend_init: 1x80~ | -
@@ -119,6 +126,8 @@ completion Irecv: 2x40~ 3x80~ 3x120~ 3x160~ 1x200~ 1x240~ 9x0 | -
 poll Test, Testall: 5x0 | -
 poll Testany: 3x0 | -
 poll Testsome: 2x0 | -
+on Wait%: none | -
+on Test%: none | -
 
 odds_and_ends 2 some
 call Request_get_status, Open_port, Comm_set_info: 1x0
@@ -149,6 +158,13 @@ completion Rput: 1x120
 completion Rget: 1x160~
 completion Raccumulate: 1x200
 completion Rget_accumulate: 1x240
+on Put: MPI_COMM_WORLD
+on %accumulate: MPI_COMM_WORLD
+on Win_free: MPI_COMM_SELF; MPI_COMM_WORLD
+ask SELECT DISTINCT object > 0 FROM sample_epoch: 1
+ask SELECT substr(call, 9), peer, number, partners FROM sample_epoch: \
+    complete 1 1 1; complete 1 2 1; start 1 1 1; start 1 2 1 | \
+    post 0 1 1; post 0 2 1; test 0 2 1; wait 0 1 1
 
 files 2 large around=Barrier,Wait,Waitall
 call File_write: 1x4
@@ -199,6 +215,12 @@ call Allreduce: 800x32
 call Irecv: - | 2000x32~
 call Wait: - | 2000x0
 completion Irecv: - | 500x4~ 500x8~ 500x12~ 500x16~
+ask SELECT SUM(count) FROM cell WHERE call = 'MPI_Allreduce' GROUP BY communicator: \
+    200; 200; 200; 200
+ask SELECT DISTINCT call FROM cell JOIN thread USING (world_rank, thread) WHERE is_main: \
+    MPI_Comm_dup; MPI_Comm_free; MPI_Finalize; MPI_Init_thread
+ask SELECT MAX(busy) <= (SELECT wall_ns FROM rank) FROM (SELECT SUM(total_ns) AS busy FROM cell \
+    WHERE measure <> 'completion' GROUP BY thread): 1
 
 freed_early 2 some
 call Isend: 1x24 | -
@@ -210,14 +232,117 @@ completion Irecv: - | 1x24~ 1x40~
 
 matched_and_freed 2 some
 call Improbe: 100x0
+rank untracked_requests: 0
+ask SELECT call, name, bytes, count FROM cell JOIN communicator USING (communicator) WHERE \
+    call IN ('MPI_Mrecv', 'MPI_Imrecv') AND measure = 'call' AND bytes: \
+    - | MPI_Imrecv of Imrecv 40 1; MPI_Mrecv of Mrecv 40 1
+
+communicators 4 some
+call Comm_dup, Cart_create, Comm_set_name: 2x0
+call Comm_dup_with_info, Comm_idup, Comm_create, Comm_split_type, Cart_sub: 1x0
+call Graph_create, Dist_graph_create, Dist_graph_create_adjacent: 1x0
+call Intercomm_create, Intercomm_merge, Comm_disconnect: 1x0
+call Comm_create_group: - | 1x0 | - | 1x0
+call Comm_split: 3x0
+call Comm_free: 14x0 | 14x0 | 14x0 | 12x0
+call Barrier: 18x0 | 18x0 | 18x0 | 16x0
 
 many_communicators 2 some
 call Barrier: 6002x0
 call Comm_free: 6000x0
+rank dropped_calls: 0
+ask SELECT folded_communicators > 0 FROM rank: 1
+ask SELECT count FROM cell JOIN communicator USING (communicator) WHERE name = 'first' \
+    AND call = 'MPI_Barrier': 2
+
+late_objects:MPI_Win_fence:0:0:16 2 some
+ask SELECT object, group_concat(object_sequence) FROM (SELECT * FROM sample ORDER BY start_ns) \
+    WHERE call = 'MPI_Win_fence' GROUP BY object: 1 1,2,3,4,5,6,7,8; 3 1,2,3,4,5,6,7,8
 
 jumping_handler 2 some
 call Allreduce: 3x4
 call Finalize: 1x0
+
+jumping_deeper 2 some same
+call Allreduce: 900x4
+call Send: -
+
+throwing_handler 2 some same
+call Allreduce: 150x4
+
+passing_threads 1 some same
+call Allreduce: 20000x4
+call Barrier: 5000x0
+rank dropped_calls: 0
+ask SELECT COUNT(*) BETWEEN 2 AND 9 FROM thread: 1
+
+many_threads 2 some same slow
+call Allreduce, Sendrecv: 1280x4
+completion Irecv: 640x4~
+completion Isend: 640x4
+rank untracked_requests, dropped_calls: 0
+ask SELECT COUNT(*), MIN(made), MAX(made) FROM (SELECT SUM(count) AS made FROM cell WHERE \
+    call = 'MPI_Allreduce' GROUP BY communicator): 64 20 20
+
+guarded_statuses 1 some same
+completion Irecv: 50x4~
+completion Recv_init: 4x4~
+completion Isend: 4x4
+poll Iprobe: 2x0
+poll Test, Testall, Testany, Testsome: 1x0
+rank untracked_requests: 0
+
+generalized 1 some same
+call Isend: 1x4
+call Request_free: 6x0
+completion Irecv: 4x0 1x4~
+completion Recv_init: 1x0 1x4~
+completion Isend, Send_init: -
+rank untracked_requests, interrupted_calls: 0
+
+null_pointers 1 some same
+call Barrier@MPI_COMM_WORLD: 1x0
+call Barrier@kept: 2x0
+ask SELECT name FROM communicator WHERE is_freed: kept
+
+probing 2 some
+call Allreduce: 6x4
+
+endless_communicators:99000 1 some slow
+call Comm_free: 99000x0
+call Comm_dup, Comm_split, Comm_create_group: 33000x0
+call Barrier: 330x0
+rank dropped_calls: 0
+
+mpi4py_calls 2 some
+call Init_thread, Finalize: 1x0
+call Isend: 1x80
+call Bcast: 1x120 | 1x120~
+call Allreduce: 4x20
+completion Irecv: 1x80~
+rank thread_level: 3
+
+many_calls 2 some slow
+call Send: 3000000x0 | -
+call Recv: - | 3000000x0
+call Allreduce: 200000x4
+ask SELECT MIN(min_ns) > 0 FROM cell: 1
+ask SELECT SUM(total_ns) <= (SELECT wall_ns FROM rank) FROM cell WHERE measure <> 'completion': 1
+
+late_receiver 2 some slow
+call Bcast: 1x4 | 1x4~
+call Barrier: -
+
+collectives_alone 3 some
+call Allreduce: 1x4 | 3x4 | 3x4
+call Barrier: 1x0 | 2x0 | 3x0
+
+attribute_callbacks 2 some same
+call Allreduce: 1x4
+call Finalize: 1x0
+
+fork_children 2 some
+call Allreduce: 2x4
 
 fortran_mpif, fortran_use_mpi, fortran_f08 2
 call Barrier, Comm_split, Comm_free: 1x0
@@ -293,7 +418,9 @@ class Program:
     """Its lines of the table."""
 
     def __init__(self, block):
-        head, *self.lines = block.splitlines()
+        head, *lines = block.splitlines()
+        self.asked = [line for line in lines if line.split()[0] in ("rank", "on", "ask")]
+        self.lines = [line for line in lines if line not in self.asked]
         names, _, words = head.rpartition(", ")
         last, ranks, *self.options = words.split()
         self.names, self.ranks = [*filter(None, names.split(", ")), last], int(ranks)
@@ -318,7 +445,25 @@ class Program:
                 calls.update(dict.fromkeys((set(words) - set(measures)), by_rank))
         return calls
 
+    def of_ranks(self):
+        """Columns of table rank, and their value."""
+        lines = (line[5:].split(": ") for line in self.asked if line.startswith("rank "))
+        return {column: int(value) for of, value in lines for column in of.split(", ")}
 
+    def questions(self):
+        """In SQL, and the answer of each rank."""
+        for line in self.asked:
+            kind, _, asked = line.partition(" ")
+            sql, _, answers = asked.rpartition(": ")
+            if kind in ("on", "ask"):
+                by_rank = [" ".join(answer.split()) for answer in answers.split("|")]
+                on = ON.format(*sql.split(), "%") if kind == "on" else sql
+                yield on, by_rank * (self.ranks if len(by_rank) == 1 else 1)
+
+
+ON = """SELECT DISTINCT COALESCE(NULLIF(name, ''), constructor, 'none') FROM cell
+LEFT JOIN communicator USING (world_rank, communicator)
+WHERE call LIKE 'MPI_{}' AND measure LIKE '{}'"""
 PROGRAMS = [Program(block) for block in TABLE.strip().split("\n\n")]
 MEASURES = ("call", "completion", "poll")
 
@@ -338,26 +483,43 @@ def with_counts(chosen, marks=pytest.mark.slow):
     """Each program as it is, and with large counts where it has these."""
     for program in chosen:
         for name in program.names:
-            yield pytest.param(program, name, id=name)
+            slow = [pytest.mark.slow] if "slow" in program.options else []
+            yield pytest.param(program, name, id=name, marks=slow)
             if {"large", "forms"} & {*program.options}:
                 yield pytest.param(program, f"{name}_large", id=f"{name}_large", marks=marks)
 
 
 @pytest.mark.parametrize(("program", "name"), with_counts(PROGRAMS))
-def test_every_call_has_its_count_bytes_and_volume(mpi, profile, tmp_path_factory, program, name):
+def test_every_call_has_its_count_bytes_and_volume(
+    mpi, profile, plain, tmp_path_factory, program, name
+):
     if name.startswith("fortran"):
         mpi.require_fortran(name)
+    if name.startswith("mpi4py") and not mpi.has_mpi4py:
+        pytest.skip(f"no mpi4py for {mpi.name} here")
     if needs := program.option("needs"):
         mpi.require(needs)
-    arguments = [str(tmp_path_factory.getbasetemp())] * name.startswith("files")
+    name, *arguments = name.split(":")
+    arguments += [str(tmp_path_factory.getbasetemp())] * name.startswith("files")
     run = profile(name, program.ranks, *arguments)
+    if "same" in program.options:
+        without = plain(name, program.ranks, *arguments)
+        assert sorted(run.outcome.stdout.split("\n")) == sorted(without.stdout.split("\n"))
+        assert run.outcome.exit_status == without.exit_status == 0
+    for column, value in program.of_ranks().items():
+        assert [run.rank_row(rank)[column] for rank in range(run.ranks)] == [value] * run.ranks
+    for sql, answers in program.questions():
+        found = [
+            sorted(" ".join(map(str, row)) for row in run.query(at, sql)) for at in range(run.ranks)
+        ]
+        assert ["; ".join(rows) or "-" for rows in found] == answers, sql
     around = program.option("around").split(",")
     for measure in MEASURES:
         expected = program.expected(measure, mpi)
         found = counted(run, measure, any("@" in call for call in expected))
         found = {call: sizes for call, sizes in found.items() if call.split("@")[0] not in around}
         if "some" in program.options or (measure == "poll" and not expected):
-            found = {call: found.get(call) for call in expected}
+            found = {call: found.get(call, [{}] * run.ranks) for call in expected}
         if "forms" in program.options:
             found = {call: sizes for call, sizes in found.items() if is_own(call)}
         assert found == expected, measure
@@ -411,97 +573,6 @@ def test_every_collective_completes_with_its_bytes_in_each_form(mpi, profile, pr
     )
 
 
-# A program, on how many ranks, a question, and the answers of ranks 0, 1, ...
-DISTINCT = "SELECT DISTINCT {} FROM cell LEFT JOIN communicator USING (world_rank, communicator) "
-ON = DISTINCT.format("COALESCE(NULLIF(name, ''), constructor, '')") + "WHERE call LIKE '{}' "
-EPOCHS = "SELECT call, peer, number, partners FROM sample_epoch ORDER BY start_ns"
-WORLD, NONE = [("MPI_COMM_WORLD",)], [("",)]
-ANSWERS = [
-    ("point_to_point", 2, ON.format("MPI_Recv"), [WORLD] * 2),
-    ("point_to_point", 2, ON.format("MPI_Wait"), [[], NONE]),
-    ("persistent", 2, ON.format("MPI_Start") + "AND measure = 'call'", [NONE] * 2),
-    ("persistent", 2, ON.format("MPI_Send_init") + "AND measure = 'completion'", [WORLD] * 2),
-    ("completion", 2, ON.format("MPI_Wait%"), [NONE, []]),
-    ("completion", 2, ON.format("MPI_Test%"), [NONE, []]),
-    ("windows", 2, ON.format("MPI_Put"), [WORLD] * 2),
-    ("windows", 2, ON.format("%accumulate"), [WORLD] * 2),
-    ("windows", 2, ON.format("MPI_Win_free") + "ORDER BY 1", [[("MPI_COMM_SELF",), *WORLD]] * 2),
-    (
-        "windows",
-        2,
-        EPOCHS,
-        [
-            [(f"MPI_Win_{call}", 1, n, 1) for n in (1, 2) for call in ("start", "complete")],
-            [
-                (f"MPI_Win_{call}", 0, n, 1)
-                for n, end in ((1, "wait"), (2, "test"))
-                for call in ("post", end)
-            ],
-        ],
-    ),
-    ("windows", 2, "SELECT DISTINCT object > 0 FROM sample_epoch", [[(1,)]] * 2),
-    (
-        "threads",
-        2,
-        "SELECT SUM(count) FROM cell WHERE call = 'MPI_Allreduce' GROUP BY communicator",
-        [[(200,)] * 4] * 2,
-    ),
-    (
-        "threads",
-        2,
-        "SELECT group_concat(DISTINCT call) FROM (SELECT * FROM cell ORDER BY call) "
-        "JOIN thread USING (world_rank, thread) WHERE is_main",
-        [[("MPI_Comm_dup,MPI_Comm_free,MPI_Finalize,MPI_Init_thread",)]] * 2,
-    ),
-    (
-        "threads",
-        2,
-        "SELECT MAX(busy) <= (SELECT wall_ns FROM rank) FROM (SELECT SUM(total_ns) AS busy "
-        "FROM cell WHERE measure <> 'completion' GROUP BY thread)",
-        [[(1,)]] * 2,
-    ),
-    *(
-        (program, 2, "SELECT untracked_requests FROM rank", [[(0,)]] * 2)
-        for program in ("many_requests", "matched_and_freed")
-    ),
-    (
-        "many_communicators",
-        2,
-        "SELECT folded_communicators > 0, dropped_calls FROM rank",
-        [[(1, 0)]] * 2,
-    ),
-    (
-        "many_communicators",
-        2,
-        "SELECT count FROM cell JOIN communicator USING (communicator) WHERE name = 'first' "
-        "AND call = 'MPI_Barrier'",
-        [[(2,)]] * 2,
-    ),
-    (
-        "matched_and_freed",
-        2,
-        "SELECT call, coalesce(name, ''), bytes, count FROM cell LEFT JOIN communicator USING "
-        "(communicator) WHERE call IN ('MPI_Mrecv', 'MPI_Imrecv') AND measure = 'call' AND bytes",
-        [[], [("MPI_Imrecv", "of Imrecv", 40, 1), ("MPI_Mrecv", "of Mrecv", 40, 1)]],
-    ),
-    (
-        "late_objects MPI_Win_fence 0 0 16",
-        2,
-        "SELECT object, object_sequence FROM sample WHERE call = 'MPI_Win_fence' ORDER BY start_ns",
-        [[(window, turn + 1) for turn in range(8) for window in (1, 3)]] * 2,
-    ),
-]
-
-
-@pytest.mark.parametrize(("program", "ranks", "sql", "answers"), ANSWERS)
-def test_the_profile_answers(profile, program, ranks, sql, answers):
-    name, *arguments = program.split()
-    run = profile(name, ranks, *arguments)
-    assert [sorted(run.query(rank, sql), key=str) for rank in range(ranks)] == [
-        sorted(answer, key=str) for answer in answers
-    ]
-
-
 # A program, its ranks, one of them (all: every one), and its peers: CALL>PEER COUNTxBYTES sent,
 # CALL<PEER received, in world ranks; ...: among others.
 PEERS = """
@@ -520,6 +591,8 @@ windows 2 0: Put>1 5x136, Put>0 2x8, Get<1 1x40, Accumulate>1 1x80, Get_accumula
     Rget_accumulate>1 1x240
 partitioned 2 0: Psend_init>1 3x240
 partitioned 2 1: Precv_init<0 3x240
+generalized 1 0: ..., Irecv<0 1x4, Recv_init<0 1x4
+many_threads 2 0: ..., Irecv<1 640x2560
 freed_early 2 0: ..., Issend>1 1x40
 freed_early 2 1: ..., Irecv<0 2x64
 matched_and_freed 2 1: ..., Mrecv<0 1x40, Imrecv<0 1x40

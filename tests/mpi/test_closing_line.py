@@ -12,7 +12,7 @@ import pytest
 
 from .disks import fill
 from .harness import COMMPROF_RUN, Run, calls_in_ledger, command_for, launch
-from .reporter import answer
+from .reporter import rows
 
 pytestmark = [pytest.mark.slow, pytest.mark.one_mpi]
 
@@ -45,9 +45,8 @@ def job(mpi, tmp_path):
 
 def barriers_in(folder):
     """As the reporter finds them in this folder."""
-    rows = answer("calls", folder, "--csv", "--call", "MPI_Barrier").stdout.splitlines()
-    header, row = (line.split(",") for line in rows)
-    return int(dict(zip(header, row))["count"])
+    (row,) = rows("calls", folder, "--call", "MPI_Barrier")
+    return row["count"]
 
 
 def with_the_command(line):
@@ -55,15 +54,16 @@ def with_the_command(line):
     return line.partition("; read it with: ")[0], line.rpartition(" summary ")[2]
 
 
-def test_a_folder_that_stays_is_said_and_nothing_else(job, tmp_path):
-    run, (line,) = job()
+GONE = "the folder was renamed or removed"
+
+
+@pytest.mark.parametrize("settings", [{}, {"COMMPROF_OUTPUT": "run"}], ids=["absolute", "relative"])
+def test_a_folder_that_stays_is_said_as_it_was_at_the_start_and_nothing_else(
+    job, tmp_path, settings
+):
+    run, (line,) = job(**settings)
     assert with_the_command(line) == (f"profile of 2 ranks in {tmp_path}/run", f"{tmp_path}/run")
     assert run.files() == ["rank-0.db", "rank-1.db"]
-
-
-def test_a_relative_folder_is_said_as_it_was_at_the_start(job, tmp_path):
-    _, (line,) = job(COMMPROF_OUTPUT="run")
-    assert with_the_command(line) == (f"profile of 2 ranks in {tmp_path}/run", f"{tmp_path}/run")
 
 
 @pytest.mark.parametrize(
@@ -85,32 +85,27 @@ def test_a_folder_that_is_renamed_gets_the_databases(job, tmp_path, command, pla
     assert list((tmp_path / "node").glob("*/*")) == []
 
 
-def test_a_folder_that_is_renamed_has_its_ledgers_after_an_exit(job, tmp_path):
-    _, (line,) = job("mv run run-1", end="exit", ranks=1)  # a launcher may kill the others
-    assert (
-        with_the_command(line)[0]
-        == f"profile of 1 rank in {tmp_path}/run-1 (renamed from {tmp_path}/run)"
-    )
+def test_after_an_exit_it_is_said_too(job, tmp_path):
+    """Of one rank: a launcher may kill the others."""
+    _, (line,) = job("mv run run-1", end="exit", ranks=1)
+    said = f"profile of 1 rank in {tmp_path}/run-1 (renamed from {tmp_path}/run)"
+    assert with_the_command(line)[0] == said
     assert barriers_in(tmp_path / "run-1") == 7
+    _, (line,) = job("rm -r run", end="exit", ranks=1)
+    assert line == f"no profile of 1 rank is in {tmp_path}/run: {GONE}"
 
 
 def test_a_folder_that_is_removed_is_said_to_be_gone_and_the_ranks_with_it(job, tmp_path):
     run, lines = job("rm -r run")
-    gone = "the folder was renamed or removed"
     assert lines == [
         *(
-            f"cannot write {run.database(rank)}: {gone}; the ledger {run.ledger(rank)} was "
+            f"cannot write {run.database(rank)}: {GONE}; the ledger {run.ledger(rank)} was "
             f"removed, too: nothing of rank {rank} is left"
             for rank in range(2)
         ),
-        f"no profile of 2 ranks is in {tmp_path}/run: {gone}",
+        f"no profile of 2 ranks is in {tmp_path}/run: {GONE}",
     ]
     assert not run.folder.exists()
-
-
-def test_after_an_exit_it_is_said_too(job, tmp_path):
-    _, (line,) = job("rm -r run", end="exit", ranks=1)
-    assert line == f"no profile of 1 rank is in {tmp_path}/run: the folder was renamed or removed"
 
 
 def test_of_a_folder_that_is_removed_the_ledgers_on_the_node_stay(job, tmp_path):
@@ -126,32 +121,25 @@ def test_of_a_folder_that_is_removed_the_ledgers_on_the_node_stay(job, tmp_path)
     assert [line.partition("; ")[2] for line in of_ranks] == [
         f"the ledger {ledger} stays and can be read as well" for ledger in ledgers
     ]
-    assert (
-        closing == f"no profile of 2 ranks is in {tmp_path}/run: the folder was renamed or removed"
-    )
+    assert closing == f"no profile of 2 ranks is in {tmp_path}/run: {GONE}"
 
 
 def test_a_folder_that_takes_its_place_stays_empty(job, tmp_path):
     (tmp_path / "node").mkdir()
     (tmp_path / "far").mkdir()
     run, lines = job("mv run far/away; mkdir run", COMMPROF_LEDGER=str(tmp_path / "node"))
-    assert (
-        lines[-1]
-        == f"no profile of 2 ranks is in {tmp_path}/run: another folder has taken its place"
-    )
+    taken = "another folder has taken its place"
+    assert lines[-1] == f"no profile of 2 ranks is in {tmp_path}/run: {taken}"
     assert run.files() == []
     assert barriers_in(tmp_path / "far/away") == 14  # what is there names the ledgers on the node
 
 
 def test_a_rank_without_a_file_is_not_said_to_be_there(job, tmp_path):
     run, lines = job("rm run/rank-1.*; mkdir run/rank-1.db.tmp run/rank-1.ledger.tmp")
-    assert (
-        with_the_command(lines[-1])[0]
-        == f"profile of 1 of 2 ranks (there is no file of rank 1) in {tmp_path}/run"
-    )
-    assert lines[0].endswith(
-        f"; the ledger {run.ledger(1)} was removed, too: nothing of rank 1 is left"
-    )
+    said = f"profile of 1 of 2 ranks (there is no file of rank 1) in {tmp_path}/run"
+    assert with_the_command(lines[-1])[0] == said
+    removed = f"; the ledger {run.ledger(1)} was removed, too: nothing of rank 1 is left"
+    assert lines[0].endswith(removed)
 
 
 def test_a_rank_that_has_only_a_ledger_on_its_node_is_said(job, tmp_path):
@@ -177,10 +165,8 @@ def test_a_process_that_has_lost_its_rights_loses_nothing(job, mpi, tmp_path, en
         f"{stays}"
         for rank in range(2)
     ]
-    said = (
-        f"profile of 2 ranks in {tmp_path}/run, which this process can no longer see "
-        "(Permission denied)"
-    )
+    unseen = "which this process can no longer see (Permission denied)"
+    said = f"profile of 2 ranks in {tmp_path}/run, {unseen}"
     closing = [with_the_command(line)[0] for line in lines if line not in of_ranks]
     # MPICH's launcher ends with the first rank that leaves without MPI_Finalize, without waiting
     # for what others still print
@@ -199,10 +185,8 @@ def test_a_process_with_another_root_folder_loses_nothing_and_writes_nowhere_els
         for rank in range(2)
     )
     assert not any("removed" in line or "nothing" in line for line in lines)
-    assert (
-        with_the_command(lines[-1])[0]
-        == f"profile of 2 ranks in {tmp_path}/run, which this process can no longer see ({root})"
-    )
+    unseen = f"which this process can no longer see ({root})"
+    assert with_the_command(lines[-1])[0] == f"profile of 2 ranks in {tmp_path}/run, {unseen}"
     assert barriers_in(tmp_path / "run") == 14
     assert list((tmp_path / "root" / tmp_path.relative_to("/") / "run").iterdir()) == []
 
@@ -241,9 +225,7 @@ def test_on_a_disk_that_fills_up_the_ledgers_are_the_profile(job, disk):
 def test_a_disk_that_is_unmounted_is_not_said_to_have_the_profile(job, disk):
     folder = disk("tmpfs")
     _, lines = job(f"umount --lazy {folder}", COMMPROF_OUTPUT=str(folder / "run"))
-    assert (
-        lines[-1] == f"no profile of 2 ranks is in {folder}/run: the folder was renamed or removed"
-    )
+    assert lines[-1] == f"no profile of 2 ranks is in {folder}/run: {GONE}"
     assert all(
         "cannot be seen from this process; it can be read as well if it is still there" in line
         for line in lines[:-1]

@@ -15,12 +15,12 @@ ON = {"COMMPROF_CVARS": "on"}
 
 
 @pytest.fixture
-def variable(mpi) -> str:
+def variable(mpi):
     return VARIABLE[mpi.family][0]
 
 
 @pytest.fixture
-def is_47(mpi) -> dict[str, str]:
+def is_47(mpi):
     return {VARIABLE[mpi.family][1]: "47"}
 
 
@@ -32,27 +32,18 @@ def cvars(run, rank: int) -> dict[str, str]:
     }
 
 
-def test_a_control_variable_set_by_environment_has_that_value(profile, variable, is_47):
+def test_control_variables_are_recorded_on_one_rank_of_a_node(profile, variable, is_47):
+    """Also those that nobody has set, and how many there are; without the setting none is."""
     run = profile("control_variables", 2, variable, "within", env=ON | is_47)
     assert cvars(run, 0)[variable] == "47"
-
-
-def test_control_variables_that_nobody_has_set_are_recorded(profile, variable):
     run = profile("control_variables", 2, variable, "within", env=ON)
     found = cvars(run, 0)
-    assert len(found) > 100
     assert found[variable] == run.outcome.stdout.split(",")[0]
-
-
-def test_how_many_there_are_is_known(profile, variable):
-    run = profile("control_variables", 2, variable, "within", env=ON)
     recorded, _, there = run.facts(0)["cvars"].partition(" of ")
-    assert len(cvars(run, 0)) == int(recorded) <= int(there)
-
-
-def test_one_rank_of_a_node_records_them(profile, variable):
-    run = profile("control_variables", 2, variable, "within", env=ON)
+    assert 100 < len(found) == int(recorded) <= int(there)
     assert not cvars(run, 1)
+    run = profile("control_variables", 2, variable, "within")
+    assert not cvars(run, 0) and "cvars" not in run.facts(0)
 
 
 @pytest.mark.parametrize("when", ["always", "within"])
@@ -81,12 +72,6 @@ def test_none_is_read_from_an_open_mpi_that_would_crash(profile, mpi, variable):
     run = profile("control_variables", 2, variable, "always", env=ON)
     assert not cvars(run, 0)
     assert run.facts(0)["cvars"].startswith("0 of ")
-
-
-def test_without_the_setting_none_is_read(profile, variable):
-    run = profile("control_variables", 2, variable, "within")
-    assert not cvars(run, 0)
-    assert "cvars" not in run.facts(0)
 
 
 @pytest.mark.parametrize("how", ["funneled", "on_another_thread"])

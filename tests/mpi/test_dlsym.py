@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .harness import COMMPROF_RUN, LIBRARY, PROGRAMS, Run, compile_program, launch
+from .harness import COMMPROF_RUN, LIBRARY, PROGRAMS, Run, compile_program, profiled
 from .libraries import SYSTEM_PYTHON
 
 RANKS = 2
@@ -16,24 +16,17 @@ RANKS = 2
 def opens_mpi(mpi, *options):
     mpi.require_soname_in_search_path()
     program = compile_program(mpi, "opens_mpi", "-Wl,--as-needed", "-ldl")
-    assert (
-        b"libmpi"
-        not in subprocess.run(["readelf", "-d", program], check=True, capture_output=True).stdout
-    )
-    return [*options, str(program), mpi.soname]
+    assert b"libmpi" not in subprocess.check_output(["readelf", "-d", program])
+    return [*options, program, mpi.soname]
 
 
 def ctypes_program(mpi, *options):
     mpi.require_soname_in_search_path()
-    return [*options, SYSTEM_PYTHON, str(PROGRAMS / "opens_mpi_ctypes.py"), mpi.soname]
+    return [*options, SYSTEM_PYTHON, PROGRAMS / "opens_mpi_ctypes.py", mpi.soname]
 
 
 def run(mpi, command, folder: Path) -> Run:
-    ran = Run(
-        RANKS,
-        folder / "run",
-        launch(mpi, RANKS, command, folder, {"COMMPROF_OUTPUT": str(folder / "run")}),
-    )
+    ran = profiled(mpi, RANKS, command, folder)
     assert ran.outcome.exit_status == 0, ran.outcome
     return ran
 
@@ -48,23 +41,16 @@ def lines(ran: Run) -> list[str]:
 
 def test_functions_looked_up_in_an_opened_library_are_counted_exactly(mpi, tmp_path):
     ran = run(mpi, opens_mpi(mpi, *WITH), tmp_path)
-    assert ran.counts("MPI_Allreduce") == [9, 9]
-    assert ran.counts("MPI_Send") == ran.counts("MPI_Recv") == [3, 3]
-    assert ran.counts("MPI_Barrier") == [1, 1]
-    sent = ran.query(
-        0,
-        "SELECT bytes, sum(count) FROM cell WHERE measure = 'call' AND call = 'MPI_Send' GROUP BY "
-        "bytes",
-    )
-    assert [tuple(row) for row in sent] == [(40, 3)]
+    made = [ran.counts(f"MPI_{call}") for call in ("Allreduce", "Send", "Recv", "Barrier")]
+    assert made == [[9, 9], [3, 3], [3, 3], [1, 1]]
+    assert {size: count for size, (count, _) in ran.sizes("MPI_Send")[0].items()} == {40: 3}
 
 
 @pytest.mark.parametrize("start", [WITH, BY_HAND], ids=["commprof-run", "LD_PRELOAD"])
 def test_ctypes_is_counted_exactly(mpi, start, tmp_path):
     ran = run(mpi, ctypes_program(mpi, *start), tmp_path)
-    assert ran.counts("MPI_Barrier") == [5, 5]
-    assert ran.counts("MPI_Bcast") == [4, 4]
-    assert ran.counts("MPI_Allreduce") == [1, 1]
+    made = [ran.counts(f"MPI_{call}") for call in ("Barrier", "Bcast", "Allreduce")]
+    assert made == [[5, 5], [4, 4], [1, 1]]
 
 
 @pytest.mark.parametrize("command", [opens_mpi, ctypes_program])
@@ -80,7 +66,7 @@ def test_the_program_finds_and_computes_the_same(mpi, command, tmp_path):
 def of_mpi4py(mpi, start: tuple[str, ...], program: str) -> list[str]:
     if not mpi.has_mpi4py:
         pytest.skip(f"no mpi4py for {mpi.name} here")
-    return [*start, mpi.python, str(PROGRAMS / program)]
+    return [*start, mpi.python, PROGRAMS / program]
 
 
 @pytest.mark.parametrize("program", ["mpi4py_and_ctypes.py", "mpi4py_and_cffi.py"])
@@ -122,54 +108,27 @@ def test_who_wants_no_profile_hears_nothing(mpi, setting, tmp_path):
 @pytest.mark.parametrize("forward", ["RTLD_NEXT", "MPI_", "PMPI_"])
 @pytest.mark.parametrize("order", ["before", "after"])
 def test_a_tool_that_looks_its_next_function_up_does_not_call_itself(mpi, profile, order, forward):
-    flags = [
-        "-shared",
-        "-fPIC",
-        f'-DSONAME="{mpi.soname}"',
-        f'-DPREFIX="{forward if forward != "RTLD_NEXT" else "MPI_"}"',
-    ]
-    flags += ["-DNEXT"] if forward == "RTLD_NEXT" else []
+    prefix = "MPI_" if forward == "RTLD_NEXT" else forward
+    flags = ["-shared", "-fPIC", f'-DSONAME="{mpi.soname}"', f'-DPREFIX="{prefix}"']
+    flags += ["-DNEXT"] * (forward == "RTLD_NEXT")
     tool = compile_program(mpi, "looking_tool", *flags, suffix=f"-{forward}")
     preload = (tool, LIBRARY) if order == "before" else (LIBRARY, tool)
-    ran = profile("for_two_tools", RANKS, preload=preload)
-    assert (
-        ran.counts("MPI_Allreduce")
-        == profile("for_two_tools", RANKS).counts("MPI_Allreduce")
-        != [0, 0]
-    )
+    counts = profile("for_two_tools", RANKS, preload=preload).counts("MPI_Allreduce")
+    assert counts == profile("for_two_tools", RANKS).counts("MPI_Allreduce") != [0, 0]
+
+
+def gcc(folder: Path, source: object, name: str, *flags: str) -> None:
+    subprocess.run(["gcc", "-w", source, "-o", name, *flags], check=True, cwd=folder)
 
 
 def answers(folder: Path, **environment: str) -> str:
     source = PROGRAMS / "dlsym_answers.c"
-    for part, name in ((3, "libopened.so"), (2, "libsecond.so"), (1, "libfirst.so")):
-        subprocess.run(
-            [
-                "gcc",
-                "-w",
-                "-shared",
-                "-fPIC",
-                f"-DPART={part}",
-                source,
-                "-o",
-                folder / name,
-                "-ldl",
-            ],
-            check=True,
-        )
-    link = [
-        f"-L{folder}",
-        "-Wl,--no-as-needed",
-        "-lfirst",
-        "-lsecond",
-        "-ldl",
-        f"-Wl,-rpath,{folder}",
-        "-rdynamic",
-    ]
-    subprocess.run(["gcc", "-w", "-DPART=0", source, "-o", folder / "program", *link], check=True)
+    for part, name in ((3, "opened"), (2, "second"), (1, "first")):
+        gcc(folder, source, f"lib{name}.so", "-shared", "-fPIC", f"-DPART={part}", "-ldl")
+    link = f"-L{folder} -Wl,--no-as-needed -lfirst -lsecond -ldl -Wl,-rpath,{folder} -rdynamic"
+    gcc(folder, source, "program", "-DPART=0", *link.split())
     run_in = os.environ | {"LD_LIBRARY_PATH": str(folder)} | environment
-    return subprocess.run(
-        [folder / "program"], check=True, capture_output=True, text=True, env=run_in
-    ).stdout
+    return subprocess.check_output([folder / "program"], text=True, env=run_in)
 
 
 def test_a_program_without_mpi_gets_every_answer_as_before(tmp_path):
@@ -188,25 +147,30 @@ def test_a_program_without_mpi_gets_every_answer_as_before(tmp_path):
     ]
 
 
+SAYS_ITS_NAME = """
+int puts(const char *);
+int PMPI_Init(void) { return 0; }
+int MPI_Barrier(void *comm) { puts(NAME); return 0; }
+"""
+OPENS_THE_SECOND = """
+#include <dlfcn.h>
+#include <stdio.h>
+int MPI_Barrier(void *);
+int main(void)
+{
+    setvbuf(stdout, 0, _IONBF, 0);
+    ((int (*)(void *))dlsym(dlopen("libsecondmpi.so", RTLD_NOW), "MPI_Barrier"))(0);
+    return MPI_Barrier(0);
+}
+"""
+
+
 def test_a_second_mpi_that_is_opened_is_reached_and_so_is_the_first(tmp_path):
-    said = (
-        "int puts(const char *); int PMPI_Init(void) { return 0; } int MPI_Barrier(void *c) { "
-        "puts(NAME); return 0; }"
-    )
-    program = (
-        "#include <dlfcn.h>\n#include <stdio.h>\nint MPI_Barrier(void *);\nint main(void) { "
-        'setvbuf(stdout, 0, _IONBF, 0);void *second = dlopen("libsecondmpi.so", RTLD_NOW); '
-        '((int (*)(void *))dlsym(second, "MPI_Barrier"))(0);MPI_Barrier(0); return 0; }'
-    )
-    for name, text in (("firstmpi", said), ("secondmpi", said), ("program", program)):
-        (tmp_path / f"{name}.c").write_text(text)
+    (tmp_path / "mpi.c").write_text(SAYS_ITS_NAME)
+    (tmp_path / "program.c").write_text(OPENS_THE_SECOND)
     for name in ("firstmpi", "secondmpi"):
-        library = ["-shared", "-fPIC", f'-DNAME="{name}"', f"{name}.c", "-o", f"lib{name}.so"]
-        subprocess.run(["gcc", "-w", *library], check=True, cwd=tmp_path)
-    link = ["program.c", "-o", "program", "-L.", "-lfirstmpi", "-ldl", f"-Wl,-rpath,{tmp_path}"]
-    subprocess.run(["gcc", "-w", *link], check=True, cwd=tmp_path)
+        gcc(tmp_path, "mpi.c", f"lib{name}.so", "-shared", "-fPIC", f'-DNAME="{name}"')
+    gcc(tmp_path, "program.c", "program", "-L.", "-lfirstmpi", "-ldl", f"-Wl,-rpath,{tmp_path}")
     environment = os.environ | {"LD_LIBRARY_PATH": str(tmp_path)}
-    ran = subprocess.run(
-        [*WITH, tmp_path / "program"], check=True, capture_output=True, text=True, env=environment
-    )
-    assert ran.stdout == "secondmpi\nfirstmpi\n"
+    said = subprocess.check_output([*WITH, tmp_path / "program"], text=True, env=environment)
+    assert said == "secondmpi\nfirstmpi\n"

@@ -36,36 +36,28 @@ def test_children_of_all_kinds_leave_the_rank_s_counts_alone(profile, plain):
 
 
 def test_an_mpi_program_that_a_rank_starts_has_a_folder_of_its_own(profile, mpi):
-    inner = (
-        f"{AS_A_RUN_OF_ITS_OWN} {ALLOW_ROOT} exec {compile_program(mpi, 'pcontrol')} > /dev/null"
-    )
-    run = profile("children", 2, inner)
+    program = compile_program(mpi, "pcontrol")
+    run = profile("children", 2, f"{AS_A_RUN_OF_ITS_OWN} {ALLOW_ROOT} exec {program} > /dev/null")
     assert run.counts("MPI_Allreduce") == [2005, 2005]
     started = sorted(run.folder.glob("job-*"))
-    assert sorted(run.files()) == sorted(
-        ["rank-0.db", "rank-1.db", *(folder.name for folder in started)]
-    )
+    own = ["rank-0.db", "rank-1.db", *(folder.name for folder in started)]
+    assert sorted(run.files()) == sorted(own)
     assert len(started) == 2 * 3  # by fork, by vfork, by posix_spawn
     for folder in started:
         job = Run(1, folder, run.outcome)
-        assert job.files() == ["rank-0.db"]
-        assert job.query(0, "SELECT SUM(count) FROM cell WHERE call = 'MPI_Allreduce'") == [(8,)]
+        assert (job.files(), job.counts("MPI_Allreduce")) == (["rank-0.db"], [8])
 
 
 def test_a_launcher_that_a_rank_starts_gives_all_its_ranks_one_folder(profile, mpi):
-    options = " ".join(mpi.mpirun[1:])
-    inner = (
-        f"{AS_A_RUN_OF_ITS_OWN} {ALLOW_ROOT} {mpi.mpirun[0]} {options} -n 2 "
-        f"{compile_program(mpi, 'pcontrol')} > /dev/null"
-    )
+    launcher = " ".join([*mpi.mpirun, "-n", "2", str(compile_program(mpi, "pcontrol"))])
+    inner = f"{AS_A_RUN_OF_ITS_OWN} {ALLOW_ROOT} {launcher} > /dev/null"
     starting = shlex.join(command_for(mpi, "children"))
     run = profile("/bin/sh", 1, "-c", f'{starting} "$0"', inner, preload=(LIBRARY,))
     assert run.counts("MPI_Allreduce") == [2005]
     started = sorted(run.folder.glob("job-*"))
     assert len(started) == 3
-    assert all(
-        Run(2, folder, run.outcome).files() == ["rank-0.db", "rank-1.db"] for folder in started
-    )
+    for folder in started:
+        assert Run(2, folder, run.outcome).files() == ["rank-0.db", "rank-1.db"]
 
 
 def test_python_s_subprocesses_and_workers_are_no_ranks(profile, plain, mpi):
@@ -83,18 +75,14 @@ def run_over_tcp(tmp_path_factory, program, *arguments, everywhere=True):
     variables are in the environment of the launcher, which starts spawned processes; else the first
     ranks alone have them."""
     if OPEN_MPI.missing:
-        pytest.skip(
-            f"Open MPI is not installed: no {OPEN_MPI.missing}; Debian's MPICH can neither spawn "
-            "nor connect"
-        )
+        missing = f"Open MPI is not installed: no {OPEN_MPI.missing}"
+        pytest.skip(f"{missing}; Debian's MPICH can neither spawn nor connect")
     folder = tmp_path_factory.mktemp(program)
     over_tcp = ("--mca", "btl", "self,vader,tcp", "--mca", "btl_tcp_if_include", "lo")
     mpi = OPEN_MPI._replace(mpirun=("mpirun.openmpi", "--oversubscribe", *over_tcp))
     variables = {"LD_PRELOAD": str(LIBRARY), "COMMPROF_OUTPUT": str(folder / "run")}
-    of_ranks = (
-        [] if everywhere else ["env", *(f"{name}={value}" for name, value in variables.items())]
-    )
-    command = [*of_ranks, *command_for(mpi, program), *arguments]
+    of_ranks = ["env", *(f"{name}={value}" for name, value in variables.items())]
+    command = [*of_ranks * (not everywhere), *command_for(mpi, program), *arguments]
     outcome = launch(mpi, 2, command, folder, variables if everywhere else {})
     assert outcome.exit_status == 0, outcome
     return Run(2, folder / "run", outcome)
@@ -129,15 +117,12 @@ def test_spawned_processes_without_a_profile_are_counted_and_others_are_not(
 
 
 def test_messages_to_spawned_processes_go_to_another_world(spawning):
+    """Both ranks agree on what they spawned."""
     assert spawning.peers(0) == {Peer("MPI_Send", "sent", -1, 12, 48)}
-    assert [made.members for made in spawning.communicators(0, "MPI_Intercomm_merge")] == [
-        "0-1,-1,-1"
-    ] * 2
-    assert spawning.counts("MPI_Comm_spawn") == [2, 2]
-    assert spawning.counts("MPI_Comm_disconnect") == [2, 2]
-
-
-def test_both_ranks_agree_on_what_they_spawned(spawning):
+    merged = spawning.communicators(0, "MPI_Intercomm_merge")
+    assert [made.members for made in merged] == ["0-1,-1,-1"] * 2
+    for call in ("MPI_Comm_spawn", "MPI_Comm_disconnect"):
+        assert spawning.counts(call) == [2, 2]
     identities = [
         [made.identity for made in spawning.communicators(rank, "MPI_Comm_spawn")]
         for rank in range(2)
@@ -149,9 +134,8 @@ def met_again(run, how):
     """On each rank what it made so; both ranks, each alone on its side, have exchanged messages on
     it."""
     made = [run.communicators(rank, how) for rank in range(2)]
-    assert all(
-        each.is_inter and (each.size, each.remote_size) == (1, 1) for each in made[0] + made[1]
-    )
+    kinds = {(each.is_inter, each.size, each.remote_size) for each in made[0] + made[1]}
+    assert kinds == {(1, 1, 1)}
     return [[each.identity for each in of_rank] for of_rank in made]
 
 
@@ -159,9 +143,8 @@ def test_both_sides_of_a_connection_are_one_communicator(tmp_path_factory):
     run = run_over_tcp(tmp_path_factory, "connecting", "by port and socket")
     joined = met_again(run, "MPI_Comm_join")
     assert joined[0] == joined[1] and len(joined[0]) == 1
-    (accepted,), (connected,) = (
-        run.communicators(0, "MPI_Comm_accept"),
-        run.communicators(1, "MPI_Comm_connect"),
+    accepted, connected = (
+        run.communicator(rank, f"MPI_Comm_{how}") for rank, how in enumerate(("accept", "connect"))
     )
     assert accepted.identity == connected.identity
     assert Peer("MPI_Sendrecv", "sent", 1, 2, 8) in run.peers(0)

@@ -7,7 +7,7 @@ import shlex
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -15,12 +15,12 @@ import pytest
 
 from . import reporter
 from .effects import EXPERIMENT
-from .harness import COMMPROF_RUN, Run, command_for, launch, unprofiled_environment
-from .libraries import REPOSITORY, Mpi
+from .harness import COMMPROF_RUN, Run, command_for, profiled, unprofiled_environment
+from .libraries import REPOSITORY
 
 sys.path.insert(0, str(REPOSITORY / "tests"))
 from hosts.cluster import HOSTS, Host, on_hosts, refused
-from truth.logs import Event, read
+from truth.logs import read
 
 pytestmark = pytest.mark.slow
 
@@ -32,11 +32,10 @@ CALLS = """
     FROM sample JOIN clock_line USING (world_rank)
     WHERE call = ? AND world_rank = ? AND start_ns >= since_ns AND start_ns < until_ns
     ORDER BY start_ns"""
-Played = Callable[..., Run]
 
 
 @pytest.fixture(scope="module")
-def played(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> Played:
+def played(mpi, tmp_path_factory):
     """played(words, ranks_per_host, hosts): a program's run on these hosts, once."""
     runs: dict[object, Run] = {}
 
@@ -46,43 +45,32 @@ def played(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> Played:
         asked = (*words, ranks_per_host, *hosts)
         if asked not in runs:
             folder = tmp_path_factory.mktemp(f"{mpi.name}-hosts")
-            command = [str(COMMPROF_RUN), *command_for(mpi, words[0]), *words[1:]]
+            command = [COMMPROF_RUN, *command_for(mpi, words[0]), *words[1:]]
             ranks, there = ranks_per_host * len(hosts), on_hosts(mpi, ranks_per_host, hosts)
-            environment = {"COMMPROF_OUTPUT": str(folder / "run"), "COMMPROF_QUIET": "on"}
-            outcome = launch(there, ranks, command, folder, environment)
-            assert outcome.exit_status == 0, outcome
-            runs[asked] = Run(ranks, folder / "run", outcome)
+            runs[asked] = profiled(there, ranks, command, folder, COMMPROF_QUIET="on")
+            assert runs[asked].outcome.exit_status == 0, runs[asked].outcome
         return runs[asked]
 
     return get
 
 
-def test_each_rank_is_on_its_own_host(played: Played) -> None:
+def test_each_rank_is_on_its_own_host(played):
     run = played(RANDOM_WORK)
     assert [run.facts(rank)["host"] for rank in range(4)] == ["h1", "h1", "h2", "h2"]
     rows = reporter.rows_of_ended("late", run.folder, "--by", "host")
     assert [(row["host"], row["ranks"]) for row in rows] == [("h1", 2), ("h2", 2)]
 
 
-def test_an_experiment_runs_its_arms_on_the_hosts_and_measures_each_of_them(
-    mpi: Mpi, tmp_path: Path
-) -> None:
+def test_an_experiment_runs_its_arms_on_the_hosts_and_measures_each_of_them(mpi, tmp_path):
     if reason := refused():
         pytest.skip(reason)
     there = on_hosts(mpi, 1)
     program = shlex.join([*command_for(mpi, RANDOM_WORK[0]), *RANDOM_WORK[1:]])
-    arms = [
-        word
-        for name in "ab"
-        for word in ("--arm", f"{name}: {shlex.join([*there.mpirun, '-n', '2'])} {{}} {program}")
-    ]
-    done = subprocess.run(
-        [EXPERIMENT, "run", "exp", "--blocks", "1", *arms],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        env=unprofiled_environment() | there.environment,
-    )
+    job = f"{shlex.join([*there.mpirun, '-n', '2'])} {{}} {program}"
+    arms = ("--arm", f"a: {job}", "--arm", f"b: {job}")
+    command = [EXPERIMENT, "run", "exp", "--blocks", "1", *arms]
+    env = unprofiled_environment() | there.environment
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=env)
     assert done.returncode == 0, done
     assert "a: " in done.stdout and "2 ranks on 2 hosts" in done.stdout
     runs = [Path(row["run"]) for row in reporter.rows("compare", tmp_path / "exp", "--by", "run")]
@@ -94,11 +82,6 @@ def test_an_experiment_runs_its_arms_on_the_hosts_and_measures_each_of_them(
     assert {"placement", "hosts", "partial", "program"}.isdisjoint(verdict["refused"].split("; "))
 
 
-def logged(run: Run, rank: int, call: str, ahead_s: int) -> list[Event]:
-    log = read(run.folder.parent / f"log-{rank}", ahead_s * 10**9)
-    return [event for event in log.events if event.call == call]
-
-
 def contradictions_ns(run: Run, merged: Path, call: str) -> list[float]:
     """By call: how far two ranks' times on the axis are apart beyond what the program has read
     from its clock before and after the same call. Clocks of hosts are ahead by a known time."""
@@ -106,8 +89,9 @@ def contradictions_ns(run: Run, merged: Path, call: str) -> list[float]:
     with closing(sqlite3.connect(merged)) as database:
         for rank in range(run.ranks):
             calls = database.execute(CALLS, (call, rank)).fetchall()
-            host = HOSTS[rank * len(HOSTS) // run.ranks]
-            events = logged(run, rank, call, host.ahead_s)
+            ahead_ns = HOSTS[rank * len(HOSTS) // run.ranks].ahead_s * 10**9
+            log = read(run.folder.parent / f"log-{rank}", ahead_ns).events
+            events = [event for event in log if event.call == call]
             assert len(calls) == len(events) > 0
             apart.append(
                 [
@@ -119,9 +103,7 @@ def contradictions_ns(run: Run, merged: Path, call: str) -> list[float]:
 
 
 @pytest.mark.nightly
-def test_clocks_2_000_s_apart_are_aligned_within_the_error_that_is_said(
-    played: Played, tmp_path: Path
-) -> None:
+def test_clocks_2_000_s_apart_are_aligned_within_the_error_that_is_said(played, tmp_path):
     run = played(RANDOM_WORK, ranks_per_host=1)
     (late,) = reporter.rows("late", run.folder, "--by", "run")
     assert (late["clocks"], late["unconnected_clocks"], late["estimate_share"]) == (2, 0, 0)
@@ -133,7 +115,7 @@ def transfer_ns(run: Run) -> list[int]:
     return [row["transfer_ns"] for row in reporter.rows_of_ended("late", run.folder)]
 
 
-def over_links(played: Played, *rates: str) -> Run:
+def over_links(played, *rates: str) -> Run:
     """Even ranks send to the next ones, each from a host of its own; the hosts send at these
     rates."""
     hosts = tuple(Host(10 * number, rate) for number, rate in enumerate(rates))
@@ -141,7 +123,7 @@ def over_links(played: Played, *rates: str) -> Run:
 
 
 @pytest.mark.nightly
-def test_messages_over_a_slow_link_have_long_transfers(played: Played) -> None:
+def test_messages_over_a_slow_link_have_long_transfers(played):
     """No message is faster than its link, and no other one has to wait for the link."""
     to_rank = transfer_ns(over_links(played, "", "", f"{RATE_BIT_PER_S}bit", ""))
     least_ns = ROUNDS * 8 * (BYTES - BURST) / RATE_BIT_PER_S * 1e9
@@ -150,7 +132,7 @@ def test_messages_over_a_slow_link_have_long_transfers(played: Played) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(("rate", "link"), [(f"{RATE_BIT_PER_S}bit", (4, 5)), ("", (None, None))])
-def test_a_slow_link_is_named_as_one(played: Played, rate: str, link: tuple) -> None:
+def test_a_slow_link_is_named_as_one(played, rate, link):
     run = over_links(played, "", "", "", "", rate, "")
     (late,) = reporter.rows_of_ended("late", run.folder, "--by", "run")
     assert (late["slow_link_sender"], late["slow_link_receiver"]) == link

@@ -20,74 +20,43 @@ def commprof_run(*arguments, **environment):
     )
 
 
+SHOWN = "OUTPUT LEDGER COPY_S MEMORY CLOCK EXCLUDE START BEGIN_S END_S VERBOSE QUIET".split()
+
+
 def test_help_prints_every_setting_with_the_value_in_force():
     finished = commprof_run("--help", COMMPROF_MEMORY="48M")
-    assert finished.returncode == 0
-    for setting in (
-        "OUTPUT",
-        "LEDGER",
-        "COPY_S",
-        "MEMORY",
-        "CLOCK",
-        "EXCLUDE",
-        "START",
-        "BEGIN_S",
-        "END_S",
-        "VERBOSE",
-        "QUIET",
-    ):
-        assert f"COMMPROF_{setting}" in finished.stdout
-    assert "48M" in finished.stdout
+    assert finished.returncode == 0 and "48M" in finished.stdout
+    assert all(f"COMMPROF_{setting}" in finished.stdout for setting in SHOWN)
 
 
-def test_the_program_s_exit_status_is_passed_on():
+def test_the_program_s_exit_status_is_passed_on_and_one_that_is_not_there_named():
     assert commprof_run("/bin/sh", "-c", "exit 7").returncode == 7
-
-
-def test_a_program_that_is_not_there_is_named():
     finished = commprof_run("/no/such/program")
-    assert finished.returncode in (126, 127)
-    assert "/no/such/program" in finished.stderr
+    assert finished.returncode in (126, 127) and "/no/such/program" in finished.stderr
 
 
 def test_what_was_preloaded_before_stays_preloaded(mpi):
     other = compile_program(mpi, "other_tool", "-shared", "-fPIC")
-    finished = commprof_run("/usr/bin/env", LD_PRELOAD=str(other))
-    preloaded = next(
-        line for line in finished.stdout.splitlines() if line.startswith("LD_PRELOAD=")
-    )
-    assert str(other) in preloaded
-    assert "libcommprof.so" in preloaded
+    lines = commprof_run("/usr/bin/env", LD_PRELOAD=str(other)).stdout.splitlines()
+    (preloaded,) = (line for line in lines if line.startswith("LD_PRELOAD="))
+    assert str(other) in preloaded and "libcommprof.so" in preloaded
 
 
-def test_an_option_sets_the_run_folder(mpi, tmp_path):
-    command = [
-        str(COMMPROF_RUN),
-        "--output",
-        str(tmp_path / "by option"),
-        str(compile_program(mpi, "pcontrol")),
-    ]
+def test_an_option_sets_the_run_folder_which_may_name_the_program_and_the_host(mpi, tmp_path):
+    program = str(compile_program(mpi, "pcontrol"))
+    command = [str(COMMPROF_RUN), "--output", str(tmp_path / "by option"), program]
     run = Run(2, tmp_path / "by option", launch(mpi, 2, command, tmp_path, {}))
-    assert run.outcome.exit_status == 0
-    assert run.files() == ["rank-0.db", "rank-1.db"]
-
-
-def test_the_run_folder_may_name_the_program_and_the_host(mpi, tmp_path):
-    command = ["env", f"LD_PRELOAD={LIBRARY}", str(compile_program(mpi, "pcontrol"))]
-    assert (
-        launch(
-            mpi, 2, command, tmp_path, {"COMMPROF_OUTPUT": f"{tmp_path}/runs/%p on %h"}
-        ).exit_status
-        == 0
-    )
+    assert (run.outcome.exit_status, run.files()) == (0, ["rank-0.db", "rank-1.db"])
+    command = ["env", f"LD_PRELOAD={LIBRARY}", program]
+    named = {"COMMPROF_OUTPUT": f"{tmp_path}/runs/%p on %h"}
+    assert launch(mpi, 2, command, tmp_path, named).exit_status == 0
     assert os.listdir(tmp_path / "runs") == [f"pcontrol on {socket.gethostname()}"]
 
 
 def closing_line(outcome):
-    (line,) = [
-        line for line in outcome.stderr.splitlines() if line.startswith("commprof: profile of ")
-    ]
-    profile, _, command = line.removeprefix("commprof: profile of ").partition("; read it with: ")
+    begin = "commprof: profile of "
+    (line,) = (line for line in outcome.stderr.splitlines() if line.startswith(begin))
+    profile, _, command = line.removeprefix(begin).partition("; read it with: ")
     return profile, command
 
 
@@ -119,9 +88,8 @@ def test_the_closing_line_names_the_folders_of_all_ranks_as_a_shell_takes_them(
     command = [str(COMMPROF_RUN), "--output", pattern, str(compile_program(mpi, "pcontrol"))]
     profile, read = closing_line(launch(mpi, 2, command, tmp_path, {}))
     assert profile == f"2 ranks in {read.partition(' summary ')[2]}" and "*" in profile
-    said = subprocess.run(
-        ["bash", "-c", f"{read} --json"], capture_output=True, text=True, check=True
-    )
+    shell = ["bash", "-c", f"{read} --json"]
+    said = subprocess.run(shell, capture_output=True, text=True, check=True)
     assert (json.loads(said.stdout)[0]["ranks_read"], said.stderr) == (2, "")
 
 

@@ -23,31 +23,23 @@ WAYS_TO_END_EARLY = {
 
 
 @pytest.mark.parametrize("how", WAYS_TO_FINALIZE)
-def test_a_process_that_finalizes_leaves_a_database_and_nothing_else(profile, how):
+def test_a_process_that_finalizes_leaves_a_database_with_everything_it_did(profile, how):
     run = profile("lifetime", 2, how)
     assert run.files() == ["rank-0.db", "rank-1.db"]
-
-
-@pytest.mark.parametrize("how", WAYS_TO_FINALIZE)
-def test_everything_it_did_is_counted(profile, how):
-    run = profile("lifetime", 2, how)
     assert run.sizes("MPI_Send") == [{4: (5, 20)}, {}]
     assert run.sizes("MPI_Recv") == [{}, {4: (5, 0)}]
-    assert run.counts("MPI_Barrier") == [2, 2]
-    assert run.counts("MPI_Finalize") == [1, 1]
-
-
-@pytest.mark.parametrize("how", WAYS_TO_FINALIZE)
-def test_the_database_says_that_it_ended_by_finalize(profile, how):
-    run = profile("lifetime", 2, how)
+    assert (run.counts("MPI_Barrier"), run.counts("MPI_Finalize")) == ([2, 2], [1, 1])
+    begins = {"MPI_Init": [1, 1], "MPI_Init_thread": [0, 0]}
+    if how in ("funneled", "on_another_thread"):
+        begins = {"MPI_Init": [0, 0], "MPI_Init_thread": [1, 1]}
+        level = {"funneled": 1, "on_another_thread": 3}[how]
+        assert run.rank_row(0)["thread_level"] == level
+    assert {call: run.counts(call) for call in begins} == begins
     row = run.rank_row(1)
-    assert (row["ended"], row["world_rank"], row["world_size"], row["abort_code"]) == (
-        "finalize",
-        1,
-        2,
-        0,
-    )
-    assert row["start_unix_ns"] < row["end_unix_ns"]
+    ended = [row[key] for key in ("ended", "world_rank", "world_size", "abort_code")]
+    assert ended == ["finalize", 1, 2, 0] and row["start_unix_ns"] < row["end_unix_ns"]
+    threads = "SELECT DISTINCT is_main FROM cell JOIN thread USING (world_rank, thread) WHERE call "
+    assert run.query(0, threads + "= 'MPI_Send'") == [(how != "on_another_thread",)]
 
 
 def test_a_rank_without_calls_leaves_little_and_nothing_that_it_did_not_do(profile):
@@ -61,27 +53,6 @@ def test_a_rank_without_calls_leaves_little_and_nothing_that_it_did_not_do(profi
     assert run.database(0).stat().st_size < 60_000
 
 
-def test_init_and_init_thread_are_told_apart(profile):
-    assert profile("lifetime", 2, "plain").counts("MPI_Init") == [1, 1]
-    assert profile("lifetime", 2, "plain").counts("MPI_Init_thread") == [0, 0]
-    assert profile("lifetime", 2, "funneled").counts("MPI_Init_thread") == [1, 1]
-    assert profile("lifetime", 2, "funneled").counts("MPI_Init") == [0, 0]
-
-
-def test_the_thread_level_is_the_one_that_mpi_gave(profile):
-    assert profile("lifetime", 2, "funneled").rank_row(0)["thread_level"] == 1
-    assert profile("lifetime", 2, "on_another_thread").rank_row(0)["thread_level"] == 3
-
-
-def test_calls_of_another_thread_are_not_the_main_thread_s(profile):
-    run = profile("lifetime", 2, "on_another_thread")
-    of_sends = (
-        "SELECT DISTINCT is_main FROM cell JOIN thread USING (world_rank, thread) WHERE "
-        "call = 'MPI_Send'"
-    )
-    assert run.query(0, of_sends) == [(0,)]
-
-
 @pytest.mark.parametrize("how", WAYS_TO_END_EARLY)
 def test_a_job_that_ends_early_leaves_the_ledger_with_all_that_was_counted(profile, how):
     run = profile("lifetime", 2, how, exit_status=None)
@@ -89,31 +60,24 @@ def test_a_job_that_ends_early_leaves_the_ledger_with_all_that_was_counted(profi
     counted = calls_in_ledger(run.ledger(1))
     assert (counted["MPI_Recv"], counted["MPI_Barrier"]) == (5, 2)
     assert ended_in_ledger(run.ledger(1)) == WAYS_TO_END_EARLY[how]
+    if how == "abort":
+        assert abort_code_in_ledger(run.ledger(1)) == 5
+    if how in ("kill", "abort", "exit_without_finalize"):
+        rows = reporter.rows("sizes", run.folder, "--call", "MPI_Recv")
+        assert [(row["bytes"], row["count"]) for row in rows] == [(4, 5)]
 
 
-def test_an_aborted_job_s_ledger_keeps_the_code_it_was_aborted_with(profile):
-    run = profile("lifetime", 2, "abort", exit_status=None)
-    assert abort_code_in_ledger(run.ledger(1)) == 5
-
-
-# Hydra, the mpirun of MPICH and Intel MPI, then returns the status of
-# whichever
-# process it sees end first; after a kill, and where nobody finalizes, likewise.
+# Hydra, the mpirun of MPICH and Intel MPI, returns the status of whichever process it sees end first.
 @pytest.mark.parametrize(
     "how", [*WAYS_TO_FINALIZE, "exit_without_finalize", "abort", "kill", "return_7"]
 )
 def test_mpirun_returns_what_it_returns_without_the_profiler(profile, plain, mpi, how):
     if mpi.family != "openmpi" and how in ("kill", "exit_without_finalize"):
         pytest.skip("Hydra returns 9, 1 or 0 then, also without the profiler")
-    assert (
-        profile("lifetime", 2, how, exit_status=None).outcome.exit_status
-        == plain("lifetime", 2, how).exit_status
-    )
-
-
-def test_the_program_s_own_exit_status_is_passed_on(profile):
-    run = profile("lifetime", 2, "return_7", exit_status=7)
-    assert run.counts("MPI_Finalize") == [1, 1]
+    run = profile("lifetime", 2, how, exit_status=None)
+    assert run.outcome.exit_status == plain("lifetime", 2, how).exit_status
+    if how == "return_7":
+        assert (run.outcome.exit_status, run.counts("MPI_Finalize")) == (7, [1, 1])
 
 
 def test_a_program_of_sessions_alone_is_recorded(profile, mpi):
@@ -139,19 +103,17 @@ def test_a_session_that_was_opened_first_hides_nothing_of_the_world(profile, mpi
     assert run.sizes("MPI_Allreduce") == [{4: (3, 12)}] * 2
 
 
-def test_pcontrol_switches_recording_off_and_on(profile):
-    run = profile("pcontrol", 2)
-    assert run.counts("MPI_Allreduce") == [8, 8]
-
-
-def test_pcontrol_sets_the_counters_to_zero(profile):
+def test_pcontrol_switches_recording_and_sets_the_counters_to_zero(profile):
+    assert profile("pcontrol", 2).counts("MPI_Allreduce") == [8, 8]
+    started = profile("pcontrol", 2, env={"COMMPROF_START": "off"})
+    assert started.counts("MPI_Allreduce") == [5, 5]
     run = profile("pcontrol_levels", 2)
-    assert run.counts("MPI_Allreduce") == [9, 9]
-    assert run.counts("MPI_Init") == [0, 0]
-    for rank in range(run.ranks):
-        row = run.rank_row(rank)
+    assert (run.counts("MPI_Allreduce"), run.counts("MPI_Init")) == ([9, 9], [0, 0])
+    for row in map(run.rank_row, range(2)):
         assert row["start_unix_ns"] < row["reset_unix_ns"] < row["end_unix_ns"]
         assert 0 < row["counted_ns"] < row["wall_ns"]
+    row = profile("collectives_alone", 3).rank_row(0)  # without Pcontrol
+    assert (row["counted_ns"], row["reset_unix_ns"]) == (row["wall_ns"], None)
 
 
 def test_pcontrol_takes_snapshots_of_a_job_that_goes_on(profile):
@@ -170,19 +132,7 @@ def test_pcontrol_takes_snapshots_of_a_job_that_goes_on(profile):
     assert walls[0] < walls[1] < whole["wall_ns"]
 
 
-def test_without_pcontrol_all_of_a_rank_s_wall_time_is_counted_in(profile):
-    row = profile("collectives_alone", 2).rank_row(0)
-    assert row["counted_ns"] == row["wall_ns"]
-    assert row["reset_unix_ns"] is None
-
-
-def test_recording_may_start_with_pcontrol(profile):
-    run = profile("pcontrol", 2, env={"COMMPROF_START": "off"})
-    assert run.counts("MPI_Allreduce") == [5, 5]
-
-
 def test_calls_may_be_left_out(profile):
     run = profile("collectives_alone", 2, env={"COMMPROF_EXCLUDE": "MPI_Barrier,MPI_Bcast"})
-    assert run.counts("MPI_Barrier") == [0, 0]
-    assert run.counts("MPI_Bcast") == [0, 0]
-    assert run.counts("MPI_Allreduce") == [1, 3]
+    made = [run.counts(f"MPI_{call}") for call in ("Barrier", "Bcast", "Allreduce")]
+    assert made == [[0, 0], [0, 0], [1, 3]]

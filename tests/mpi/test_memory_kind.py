@@ -9,7 +9,6 @@ import pytest
 
 from .doubles import SETTINGS, program
 from .harness import Run
-from .libraries import Mpi
 
 pytestmark = [pytest.mark.slow, pytest.mark.one_mpi]
 
@@ -65,15 +64,14 @@ COMPLETIONS = {
 
 
 @pytest.fixture
-def buffers(mpi: Mpi, profile: Profile) -> Run:
+def buffers(mpi, profile):
     run = profile(program(mpi, "buffers", "libcuda.so.1"), 2, env=SETTINGS)
     assert "buffers:" not in run.outcome.stderr
     return run
 
 
-def memory_kinds(
-    run: Run, rank: int, call: str, measure: str = "call"
-) -> list[tuple[int, str, int]]:
+def memory_kinds(run: Run, rank: int, call: str, measure: str = "call") -> list[tuple]:
+    """bytes, memory kind, count"""
     return run.query(
         rank,
         "SELECT bytes, memory_kind, SUM(count) FROM cell WHERE call = :call AND measure = :measure "
@@ -83,34 +81,24 @@ def memory_kinds(
     )
 
 
-def test_every_call_has_the_memory_kind_of_its_buffers(buffers: Run):
+def test_every_call_has_the_memory_kind_of_its_buffers(buffers):
+    """A completion has that of the call that began it, a poll none."""
     assert {
         call: [dict(row[:2] for row in memory_kinds(buffers, rank, call)) for rank in range(2)]
         for call in CALLS
     } == CALLS
-
-
-def test_a_completion_has_the_memory_kind_of_the_call_that_began_it(buffers: Run):
-    found = {
+    assert {
         call: [
-            {
-                size: (kind, count)
-                for size, kind, count in memory_kinds(buffers, rank, call, "completion")
-            }
+            {size: kind for size, *kind in memory_kinds(buffers, rank, call, "completion")}
             for rank in range(2)
         ]
         for call in COMPLETIONS
+    } == {
+        call: [{size: [*kind] for size, kind in sizes.items()} for sizes in by_rank]
+        for call, by_rank in COMPLETIONS.items()
     }
-    assert found == COMPLETIONS
-
-
-def test_a_poll_has_no_buffer(buffers: Run):
     for rank in range(2):
         assert [row[1] for row in memory_kinds(buffers, rank, "MPI_Test", "poll")] == ["host"]
-
-
-def test_both_buffers_of_a_collective_are_told_apart(buffers: Run):
-    for rank in range(2):
         assert [row[:2] for row in memory_kinds(buffers, rank, "MPI_Allreduce")][:4] == [
             (9, "host"),
             (48, "device>host"),
@@ -119,26 +107,20 @@ def test_both_buffers_of_a_collective_are_told_apart(buffers: Run):
         ]
 
 
-def test_memory_that_became_another_kind_is_seen_within_64_calls(buffers: Run):
+def test_memory_that_became_another_kind_is_seen_within_64_calls(buffers):
+    """The driver is asked once for a region or page, and now and then."""
     for rank in range(2):
-        seen = {
-            (size, kind): count
-            for size, kind, count in memory_kinds(buffers, rank, "MPI_Allreduce")
-            if size >= 90
-        }
+        rows = memory_kinds(buffers, rank, "MPI_Allreduce")
+        seen = {(size, kind): count for size, kind, count in rows if size >= 90}
         assert seen.keys() <= {(90, "host"), (91, "host"), (91, "pinned"), (92, "pinned")}
-        assert seen[90, "host"] == 65
+        assert (seen[90, "host"], seen[92, "pinned"]) == (65, 1)
         assert seen.get((91, "host"), 0) + seen[91, "pinned"] == 65
-        assert seen[92, "pinned"] == 1
-        assert buffers.rank_row(rank)["gpu_memory_kind_changes"] == 1
+        row = buffers.rank_row(rank)
+        assert row["gpu_memory_kind_changes"] == 1
+        assert 5 <= int(row["gpu_memory_kind_queries"]) < 100
 
 
-def test_the_driver_is_asked_once_for_a_region_or_page_and_now_and_then(buffers: Run):
-    for rank in range(2):
-        assert 5 <= int(str(buffers.rank_row(rank)["gpu_memory_kind_queries"])) < 100
-
-
-def test_where_gpus_are_not_looked_for_all_is_host(mpi: Mpi, profile: Profile):
+def test_where_gpus_are_not_looked_for_all_is_host(mpi, profile):
     run = profile(program(mpi, "no_gpu"), 2, env={"COMMPROF_GPU": "on"})
     for rank in range(2):
         assert run.query(rank, "SELECT DISTINCT memory_kind FROM cell") == [("host",)]

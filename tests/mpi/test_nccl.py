@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import sqlite3
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,19 +22,16 @@ from .harness import (
     calls_in_ledger,
     unprofiled_environment,
 )
-from .libraries import Mpi
 from .nccl import PLUGIN, compiled, doubles, with_nccl_inside
 
 pytestmark = pytest.mark.one_mpi
 
-Ran = Callable[..., Run]  # profile() and what plays a program by it
-
 RANKS = 4
-ELEMENTS, BYTES = 100, 400
+BYTES = 400
 
 
 @pytest.fixture
-def nccl(mpi: Mpi, profile: Ran) -> Ran:
+def nccl(mpi, profile):
     """nccl("operations"): a part of programs/nccl.c under the profiler."""
     return lambda part, **arguments: profile(
         str(compiled(mpi.mpicc, "nccl")), RANKS, part, **arguments
@@ -54,6 +50,8 @@ def nccl_communicators(run: Run, rank: int) -> list[tuple]:
         WHERE library = 'nccl' ORDER BY communicator"""
     return run.query(rank, sql)
 
+
+COLLECTIVES = "SELECT collectives FROM communicator WHERE library = 'nccl'"
 
 # Counted calls
 
@@ -81,12 +79,12 @@ OPERATIONS = {
 }
 
 
-def test_operations_count_with_their_bytes(nccl: Ran) -> None:
+def test_operations_count_with_their_bytes(nccl):
     made = nccl("operations").table()
     assert {call: made[call] for call in OPERATIONS} == OPERATIONS
 
 
-def test_nccl_inside_the_program_is_counted_by_its_profiler_plugin(mpi: Mpi, profile: Ran) -> None:
+def test_nccl_inside_the_program_is_counted_by_its_profiler_plugin(mpi, profile):
     """The short form of test_nccl_plugin."""
     run = profile(with_nccl_inside(mpi.mpicc), RANKS, "6", "operations", env=PLUGIN)
     assert run.sizes("ncclReduceScatter") == OPERATIONS["ncclReduceScatter"]
@@ -94,112 +92,82 @@ def test_nccl_inside_the_program_is_counted_by_its_profiler_plugin(mpi: Mpi, pro
     assert run.sizes("ncclAllReduce", measure="captured") == [{72: (1, 72)}] * RANKS
 
 
-def test_messages_are_counted_by_their_partner(nccl: Ran) -> None:
-    """As NCCL numbers it in the ledger and the database; by world rank, which is the other way
-    round here, in the report."""
+def test_messages_are_counted_by_their_partner(nccl):
+    """As NCCL numbers it in the database; by world rank, which is the other way round, in the
+    report."""
     run = nccl("messages")
     own = (
         "SELECT call, direction, comm_rank, peer, count, bytes FROM peer JOIN communicator "
-        "USING "
-        "(world_rank, communicator)"
+        "USING (world_rank, communicator)"
     )
     for rank in range(RANKS):
-        place = RANKS - 1 - rank
-        forward = {
-            ("ncclSend", "sent", place, place + 1, 4, 4 * BYTES),
-            ("ncclRecv", "received", place, place + 1, 4, 4 * BYTES // 2),
+        place, sizes = RANKS - 1 - rank, (4 * BYTES, 4 * BYTES // 2)
+        near = [(place + 1, sizes), (place - 1, sizes[::-1])]
+        assert set(run.query(rank, own)) == {
+            message
+            for peer, (sent, received) in near
+            if 0 <= peer < RANKS
+            for message in (
+                ("ncclSend", "sent", place, peer, 4, sent),
+                ("ncclRecv", "received", place, peer, 4, received),
+            )
         }
-        backward = {
-            ("ncclRecv", "received", place, place - 1, 4, 4 * BYTES),
-            ("ncclSend", "sent", place, place - 1, 4, 4 * BYTES // 2),
-        }
-        assert set(run.query(rank, own)) == (forward if place < RANKS - 1 else set()) | (
-            backward if place > 0 else set()
-        )
-    pairs = {
-        (row["sender"], row["receiver"]): (row["count"], row["bytes"])
-        for row in answer("peers", run)
-    }
     down = {(rank + 1, rank): (4, 4 * BYTES) for rank in range(RANKS - 1)}
-    assert pairs == down | {(rank, rank + 1): (4, 4 * BYTES // 2) for rank in range(RANKS - 1)}
-    assert pairs == {
-        (row["sender"], row["receiver"]): (row["count"], row["bytes"])
-        for row in answer("peers", run, "--received")
-    }
-    assert [(row["stage"], row["rank"], row["has_nccl"]) for row in answer("pipeline", run)] == [
-        (3 - rank, rank, 1) for rank in (3, 2, 1, 0)
-    ]
+    planned = down | {(rank, rank + 1): (4, 4 * BYTES // 2) for rank in range(RANKS - 1)}
+    for words in ((), ("--received",)):
+        rows = answer("peers", run, *words)
+        assert planned == {
+            (row["sender"], row["receiver"]): (row["count"], row["bytes"]) for row in rows
+        }
+    stages = [(row["stage"], row["rank"], row["has_nccl"]) for row in answer("pipeline", run)]
+    assert stages == [(3 - rank, rank, 1) for rank in (3, 2, 1, 0)]
 
 
-def test_one_sided_operations_count_with_the_rank_that_they_go_to(nccl: Ran) -> None:
+def test_one_sided_operations_count_with_the_rank_that_they_go_to_and_are_no_collectives(nccl):
     run = nccl("signals")
     assert run.sizes("ncclPutSignal") == [{BYTES: (1, BYTES)}] * RANKS
     assert run.sizes("ncclSignal") == run.sizes("ncclWaitSignal") == [{0: (1, 0)}] * RANKS
     for rank in range(RANKS):
-        sent = run.query(
-            rank,
-            "SELECT call, direction, peer, count, bytes FROM peer WHERE communicator > 0 ORDER "
-            "BY call",
+        sql = (
+            "SELECT call, direction, peer, count, bytes FROM peer WHERE communicator > 0 ORDER BY 1"
         )
-        assert sent == [
+        assert run.query(rank, sql) == [
             ("ncclPutSignal", "sent", (rank + 1) % RANKS, 1, BYTES),
             ("ncclSignal", "sent", (rank + 1) % RANKS, 1, 0),
         ]
+        assert run.query(rank, COLLECTIVES) == [(1,)]
 
 
-def test_one_sided_operations_are_no_collectives(nccl: Ran) -> None:
-    run = nccl("signals")
-    assert [
-        run.query(rank, "SELECT collectives FROM communicator WHERE library = 'nccl'")
-        for rank in range(RANKS)
-    ] == [[(1,)]] * RANKS
-
-
-def test_calls_without_bytes_count_too(nccl: Ran) -> None:
+def test_calls_without_bytes_count_too_and_collectives_are_numbered(nccl):
     run = nccl("operations")
-    for call in (
-        "ncclCommInitRank",
-        "ncclGroupStart",
-        "ncclGroupEnd",
-        "ncclCommFinalize",
-        "ncclCommDestroy",
-    ):
-        assert run.sizes(call) == [{0: (1, 0)}] * RANKS
+    for call in ("CommInitRank", "GroupStart", "GroupEnd", "CommFinalize", "CommDestroy"):
+        assert run.sizes(f"nccl{call}") == [{0: (1, 0)}] * RANKS
+    assert [run.query(rank, COLLECTIVES) for rank in range(RANKS)] == [[(10,)]] * RANKS
 
 
-def test_elements_of_every_type_have_their_size_and_those_of_an_unknown_one_none(nccl: Ran) -> None:
+def test_elements_of_every_type_have_their_size_and_those_of_an_unknown_one_none(nccl):
     run = nccl("datatypes")
     type_bytes = [1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1, 0]
-    sizes = {
-        (1000 + number) * size: (1, (1000 + number) * size)
-        for number, size in enumerate(type_bytes)
-    }
-    assert run.sizes("ncclAllReduce") == [sizes] * RANKS
+    sizes = [(1000 + number) * size for number, size in enumerate(type_bytes)]
+    assert run.sizes("ncclAllReduce") == [{size: (1, size) for size in sizes}] * RANKS
     assert run.facts(0)["nccl.unknown_datatype"] == "12"
 
 
-def test_what_fails_counts_as_a_call_without_bytes(nccl: Ran) -> None:
-    assert nccl("mistakes").sizes("ncclAllReduce") == [{0: (1, 0), 5: (1, 5)}] * RANKS
+# What fails counts as a call without bytes; nothing counts while counting is switched off.
+@pytest.mark.parametrize(("part", "sizes"), [("mistakes", (0, 5)), ("switched", (3, 5))])
+def test_what_fails_has_no_bytes_and_what_is_switched_off_no_call(nccl, part, sizes):
+    assert nccl(part).sizes("ncclAllReduce") == [{size: (1, size) for size in sizes}] * RANKS
 
 
-def test_nothing_counts_while_counting_is_switched_off(nccl: Ran) -> None:
-    assert nccl("switched").sizes("ncclAllReduce") == [{3: (1, 3), 5: (1, 5)}] * RANKS
-
-
-def test_calls_can_be_left_out(nccl: Ran) -> None:
+def test_calls_can_be_left_out_and_nccl_altogether(nccl):
     run = nccl("operations", env={"COMMPROF_EXCLUDE": "ncclAllReduce,ncclSend"})
     assert {call for call in run.calls(0) if call.startswith("nccl")} >= {"ncclReduce", "ncclRecv"}
     assert not run.calls(0) & {"ncclAllReduce", "ncclSend"}
-
-
-def test_nccl_can_be_left_out_altogether(nccl: Ran) -> None:
     run = nccl("operations", env={"COMMPROF_NCCL": "off"})
     assert not [call for call in run.calls(0) if call.startswith("nccl")]
 
 
-def test_the_program_gets_what_it_gets_without_the_profiler(
-    mpi: Mpi, nccl: Ran, plain: Callable[..., Outcome]
-) -> None:
+def test_the_program_gets_what_it_gets_without_the_profiler(mpi, nccl, plain):
     for part in ("operations", "signals", "grown", "communicators", "nonblocking", "mistakes"):
         without = plain(str(compiled(mpi.mpicc, "nccl")), RANKS, part)
         assert sorted(nccl(part).outcome.stdout.split()) == sorted(without.stdout.split())
@@ -208,22 +176,25 @@ def test_the_program_gets_what_it_gets_without_the_profiler(
 # Communicators
 
 
-def test_all_ranks_agree_on_who_a_communicator_is(nccl: Ran) -> None:
+def test_all_ranks_agree_on_who_a_communicator_is(nccl):
+    """ncclAllReduce of 1 and 2 bytes on two; halves gather 10 and 20, one from several ids 40, and
+    one that shrank 30."""
     run = nccl("communicators")
-    sent = {1: "first", 2: "second"}
-    identities: dict[str, set[str]] = {"first": set(), "second": set()}
+    identities = {1: set(), 2: set()}
     for rank in range(RANKS):
-        rows = run.query(
-            rank,
+        sql = (
             "SELECT bytes, identity, count FROM cell JOIN communicator USING (communicator) WHERE "
-            "call = 'ncclAllReduce'",
+            "call = 'ncclAllReduce' AND bytes <= 2"
         )
-        for size, identity, count in rows:
-            if size in sent:
-                assert count == (3 if (size == 1) == (rank % 2 == 1) else 1)
-                identities[sent[size]].add(identity)
+        for size, identity, count in run.query(rank, sql):
+            assert count == (3 if (size == 1) == (rank % 2 == 1) else 1)
+            identities[size].add(identity)
     assert [len(identity) for identity in identities.values()] == [1, 1]
-    assert identities["first"] != identities["second"]
+    assert identities[1] != identities[2]
+    for size in (10, 20):
+        check_halves(run, size)
+    assert len({identity_of(run, rank, 40) for rank in range(RANKS)}) == 1
+    assert len({identity_of(run, rank, 30) for rank in range(1, RANKS)}) == 1
 
 
 def identity_of(run: Run, rank: int, size: int) -> str:
@@ -236,19 +207,12 @@ def identity_of(run: Run, rank: int, size: int) -> str:
     return identity
 
 
-@pytest.mark.parametrize("size", [10, 20])
-def test_halves_are_two_communicators_that_their_ranks_agree_on(nccl: Ran, size: int) -> None:
-    run = nccl("communicators")
+def check_halves(run: Run, size: int) -> None:
+    """Even and odd ranks have a communicator each."""
     even, odd = (
         {identity_of(run, rank, size) for rank in range(first, RANKS, 2)} for first in (0, 1)
     )
     assert len(even) == len(odd) == 1 and even != odd
-
-
-def test_a_communicator_from_several_ids_and_one_that_shrank_are_agreed_on(nccl: Ran) -> None:
-    run = nccl("communicators")
-    assert len({identity_of(run, rank, 40) for rank in range(RANKS)}) == 1
-    assert len({identity_of(run, rank, 30) for rank in range(1, RANKS)}) == 1
 
 
 def merged(run: Run) -> sqlite3.Connection:
@@ -257,41 +221,46 @@ def merged(run: Run) -> sqlite3.Connection:
     return sqlite3.connect(database)
 
 
-def test_old_and_new_ranks_agree_on_a_communicator_that_has_grown_and_on_its_children(
-    nccl: Ran,
-) -> None:
+def test_all_agree_on_a_communicator_that_has_grown_and_on_its_children(nccl):
+    """Old and new ranks."""
+    database = merged(nccl("grown"))
     sql = """
         SELECT bytes, identity, group_concat(world_rank) FROM (
             SELECT cell.world_rank, bytes, identity FROM cell JOIN communicator
                 USING (world_rank, communicator)
             WHERE call = 'ncclAllGather' ORDER BY cell.world_rank)
         GROUP BY bytes, identity ORDER BY 1, 3"""
-    rows = merged(nccl("grown")).execute(sql).fetchall()
+    rows = database.execute(sql).fetchall()
     ranks = [(10, "0,1,2,3"), (20, "0,2"), (20, "1,3"), *((30, str(rank)) for rank in range(RANKS))]
     assert [(size, members) for size, _, members in rows] == ranks
     assert len({identity for _, identity, _ in rows}) == len(ranks)
-
-
-def test_children_of_a_communicator_that_has_grown_have_it_as_parent(nccl: Ran) -> None:
     sql = """
         SELECT count(DISTINCT parent.identity), count(*) FROM communicator AS child
         JOIN communicator AS parent ON parent.world_rank = child.world_rank
             AND parent.identity = child.parent_identity
         WHERE child.constructor = 'ncclCommSplit' AND parent.constructor = 'ncclCommGrow'"""
-    assert merged(nccl("grown")).execute(sql).fetchall() == [(1, RANKS)]
+    assert database.execute(sql).fetchall() == [(1, RANKS)]
 
 
-def test_a_communicator_says_what_made_it_its_size_rank_and_end(nccl: Ran) -> None:
+def test_a_communicator_says_what_made_it_its_size_rank_and_end(nccl):
+    """All devices of a process are ranks of one (ncclCommInitAll)."""
     run = nccl("communicators")
-    for rank in range(1, RANKS):
-        rows = {constructor: rest for constructor, *rest in nccl_communicators(run, rank)}
-        first = next(row for row in nccl_communicators(run, rank) if row[5])
-        assert first[0] == "ncclCommInitRank" and first[3:5] == (RANKS, rank)
-        assert rows["ncclCommSplit"][1:] == [first[1], RANKS // 2, rank // 2, 0]
-        assert rows["ncclCommShrink"][1:] == [first[1], RANKS - 1, rank - 1, 0]
+    of_processes = set()
+    for rank in range(RANKS):
+        made = nccl_communicators(run, rank)
+        pair = [row for row in made if row[0] == "ncclCommInitAll"]
+        assert [row[4] for row in pair] == [0, 1] and pair[0][1] == pair[1][1]
+        of_processes.add(pair[0][1])
+        if rank:
+            rows = {constructor: rest for constructor, *rest in made}
+            first = next(row for row in made if row[5])
+            assert first[0] == "ncclCommInitRank" and first[3:5] == (RANKS, rank)
+            assert rows["ncclCommSplit"][1:] == [first[1], RANKS // 2, rank // 2, 0]
+            assert rows["ncclCommShrink"][1:] == [first[1], RANKS - 1, rank - 1, 0]
+    assert len(of_processes) == RANKS
 
 
-def test_communicators_have_the_names_of_their_configurations(nccl: Ran) -> None:
+def test_communicators_have_the_names_of_their_configurations(nccl):
     run = nccl("names")
     sql = (
         "SELECT bytes, name FROM cell JOIN communicator USING (communicator) WHERE call = "
@@ -301,25 +270,7 @@ def test_communicators_have_the_names_of_their_configurations(nccl: Ran) -> None
         assert dict(run.query(rank, sql)) == {1: "data parallel", 2: "tensor parallel", 3: ""}
 
 
-def test_all_devices_of_a_process_are_ranks_of_one_communicator(nccl: Ran) -> None:
-    run = nccl("communicators")
-    pairs = [
-        [row for row in nccl_communicators(run, rank) if row[0] == "ncclCommInitAll"]
-        for rank in range(RANKS)
-    ]
-    assert all([row[4] for row in pair] == [0, 1] and pair[0][1] == pair[1][1] for pair in pairs)
-    assert len({pair[0][1] for pair in pairs}) == RANKS
-
-
-def test_collectives_are_numbered(nccl: Ran) -> None:
-    run = nccl("operations")
-    for rank in range(RANKS):
-        assert run.query(rank, "SELECT collectives FROM communicator WHERE library = 'nccl'") == [
-            (10,)
-        ]
-
-
-def test_communicators_that_are_not_ready_yet_are_known(nccl: Ran) -> None:
+def test_communicators_that_are_not_ready_yet_are_known(nccl):
     run = nccl("nonblocking")
     assert run.sizes("ncclAllReduce") == [{7: (1, 7), 9: (1, 9)}] * RANKS
     rows = [nccl_communicators(run, rank) for rank in range(RANKS)]
@@ -330,14 +281,11 @@ def test_communicators_that_are_not_ready_yet_are_known(nccl: Ran) -> None:
     )
 
 
-@pytest.mark.parametrize("size", [10, 20, 30])
-def test_communicators_that_were_not_ready_for_long_are_told_apart(nccl: Ran, size: int) -> None:
+def test_communicators_that_were_not_ready_for_long_are_told_apart(nccl):
     run = nccl("nonblocking_children")
-    even, odd = (
-        {identity_of(run, rank, size) for rank in range(first, RANKS, 2)} for first in (0, 1)
-    )
-    assert len(even) == len(odd) == 1 and even != odd
-    assert len({identity_of(run, 0, other) for other in (10, 20, 30)}) == 3
+    for size in (10, 20, 30):
+        check_halves(run, size)
+    assert len({identity_of(run, 0, size) for size in (10, 20, 30)}) == 3
 
 
 # Without MPI
@@ -346,72 +294,55 @@ def test_communicators_that_were_not_ready_for_long_are_told_apart(nccl: Ran, si
 def alone(folder: Path, ranks: int, **environment: str) -> Run:
     program = compiled("cc", "nccl_alone")
     env = unprofiled_environment() | {"COMMPROF_OUTPUT": str(folder / "run")} | environment
-    commands = [
-        [str(COMMPROF_RUN), str(program), str(rank), str(ranks), str(rank + 1)]
-        for rank in range(ranks)
-    ]
     jobs = [
         subprocess.Popen(
-            command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [str(COMMPROF_RUN), str(program), str(rank), str(ranks), str(rank + 1)],
+            env=env,
+            stderr=subprocess.PIPE,
+            text=True,
         )
-        for command in commands
+        for rank in range(ranks)
     ]
-    outputs = [job.communicate(timeout=600) for job in jobs]
-    status = max(job.returncode for job in jobs)
-    return Run(
-        ranks,
-        folder / "run",
-        Outcome(status, "".join(out for out, _ in outputs), "".join(err for _, err in outputs)),
-    )
+    said = "".join(job.communicate(timeout=600)[1] for job in jobs)
+    assert [job.returncode for job in jobs] == [0] * ranks, said
+    return Run(ranks, folder / "run", Outcome(0, "", said))
 
 
-def test_a_job_without_mpi_is_profiled_from_its_first_communicator_on(tmp_path: Path) -> None:
+def test_a_job_without_mpi_is_profiled_from_its_first_communicator_on(tmp_path):
     run = alone(tmp_path, 2)
-    assert run.outcome.exit_status == 0, run.outcome
-    assert [calls_in_ledger(run.ledger(rank))["ncclAllReduce"] for rank in range(2)] == [1, 2]
-    assert [calls_in_ledger(run.ledger(rank))["ncclCommInitRank"] for rank in range(2)] == [1, 1]
+    counts = [calls_in_ledger(run.ledger(rank)) for rank in range(2)]
+    assert [(each["ncclAllReduce"], each["ncclCommInitRank"]) for each in counts] == [
+        (1, 1),
+        (2, 1),
+    ]
     assert "profile of 2 ranks" in run.outcome.stderr
 
 
-def test_a_job_without_mpi_is_left_alone_where_nccl_is_left_out(tmp_path: Path) -> None:
-    run = alone(tmp_path, 2, COMMPROF_NCCL="off")
-    assert run.outcome.exit_status == 0, run.outcome
-    assert run.files() == []
+def test_a_job_without_mpi_is_left_alone_where_nccl_is_left_out(tmp_path):
+    assert alone(tmp_path, 2, COMMPROF_NCCL="off").files() == []
 
 
 # Whose NCCL
 
 
 # The last one lacks pncclX.
-def test_every_copy_of_nccl_gets_the_calls_that_are_meant_for_it(tmp_path: Path) -> None:
-    libraries = ["libnccl.so.2", "libnccl_other.so.2", "libnccl_plain.so.2"]
+def test_every_copy_of_nccl_gets_the_calls_that_are_meant_for_it(tmp_path):
+    shared = ("-shared", "-fPIC")
     callers = [
-        compiled(
-            "cc",
-            "nccl_caller",
-            "-shared",
-            "-fPIC",
-            library=name,
-            output=f"lib{name[:-5]}_caller.so",
-        )
-        for name in libraries
+        compiled("cc", "nccl_caller", *shared, library=f"{name}.so.2", output=f"{name}_caller.so")
+        for name in ("libnccl", "libnccl_other", "libnccl_plain")
     ]
     program = compiled("cc", "nccl_copies", "-ldl", library=None)
     env = unprofiled_environment() | {"COMMPROF_OUTPUT": str(tmp_path / "run")}
     for prefix in ([], [str(COMMPROF_RUN)]):
-        done = subprocess.run(
-            [*prefix, str(program), *map(str, callers)],
-            env=env,
-            capture_output=True,
-            text=True,
-            timeout=600,
-        )
+        command = [*prefix, str(program), *map(str, callers)]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, done.stderr
     counts = calls_in_ledger(tmp_path / "run/rank-0.ledger")
     assert (counts["ncclBcast"], counts["ncclBroadcast"]) == (6, 0)
 
 
-def test_a_program_without_nccl_gets_an_error_from_a_function_that_only_the_profiler_has() -> None:
+def test_a_program_without_nccl_gets_an_error_from_a_function_that_only_the_profiler_has():
     program = compiled("cc", "nccl_none", "-Wl,-z,dynamic-undefined-weak", library=None)
     env = unprofiled_environment() | {"COMMPROF_OUTPUT": os.devnull}
     done = subprocess.run(
@@ -424,15 +355,15 @@ def test_a_program_without_nccl_gets_an_error_from_a_function_that_only_the_prof
 
 
 @pytest.fixture
-def train(mpi: Mpi, profile: Ran) -> Ran:
-    libraries = [str(build() / "libcuda.so.1"), str(doubles() / "libnccl.so.2")]
-    program = gpu_program(mpi.name, mpi.mpicc, "nccl_training", tuple(libraries))
-    return lambda *words: profile(program, 2, *words, env=GPU_SETTINGS)
+def train(mpi, profile):
+    """train(), train("streams"), ...: doubles/nccl_training.c, or another program on one rank."""
 
+    def run(*words, name="nccl_training", ranks=2, **env):
+        libraries = (str(build() / "libcuda.so.1"), str(doubles() / "libnccl.so.2"))
+        program = gpu_program(mpi.name, mpi.mpicc, name, libraries)
+        return profile(program, ranks, *words, env=GPU_SETTINGS | env)
 
-@pytest.fixture
-def training(train: Ran) -> Run:
-    return train()
+    return run
 
 
 def truths(run: Run) -> dict[tuple[str, int], tuple[int, int]]:
@@ -446,8 +377,10 @@ def truths(run: Run) -> dict[tuple[str, int], tuple[int, int]]:
     return told
 
 
-def check_times_on_the_device(run: Run) -> None:
-    seen: dict[tuple[str, int], tuple[int, int]] = {}
+@pytest.mark.parametrize("words", [(), ("streams",)], ids=["operations", "streams"])
+def test_operations_have_the_time_of_their_kernels_on_the_device(train, words):
+    """Also on streams that are destroyed at once, whose handles are the same."""
+    run, seen = train(*words), {}
     for rank in range(2):
         for cell in run.cells(rank, measure="device"):
             count, total_ns = seen.get((cell.call, cell.bytes), (0, 0))
@@ -462,17 +395,7 @@ def check_times_on_the_device(run: Run) -> None:
     assert [run.rank_row(rank)["gpu_unmatched_operations"] for rank in range(2)] == [0, 0]
 
 
-def test_operations_have_the_time_of_their_kernels_on_the_device(training: Run) -> None:
-    check_times_on_the_device(training)
-
-
-def test_streams_that_are_destroyed_at_once_are_told_apart_though_their_handles_are_the_same(
-    train: Ran,
-) -> None:
-    check_times_on_the_device(train("streams"))
-
-
-def test_what_copy_engines_do_takes_no_kernel_of_its_neighbours(train: Ran) -> None:
+def test_what_copy_engines_do_takes_no_kernel_of_its_neighbours(train):
     run = train("windows")
     assert run.sizes("ncclAllGather") == [{99: (1, 99)}] * 2
     assert run.sizes("ncclAllGather", "device") == [{}] * 2
@@ -481,27 +404,19 @@ def test_what_copy_engines_do_takes_no_kernel_of_its_neighbours(train: Ran) -> N
     assert [run.rank_row(rank)["gpu_unmatched_operations"] >= 2 for rank in range(2)] == [True] * 2
 
 
-def test_operations_of_one_process_on_several_devices_have_their_time_on_each(
-    mpi: Mpi, profile: Ran
-) -> None:
-    libraries = [str(build() / "libcuda.so.1"), str(doubles() / "libnccl.so.2")]
-    program = gpu_program(mpi.name, mpi.mpicc, "nccl_devices", tuple(libraries))
-    run = profile(program, 1, env=GPU_SETTINGS | {"DOUBLE_DEVICES": "2"})
+def test_operations_of_one_process_on_several_devices_have_their_time_on_each(train):
+    run = train(name="nccl_devices", ranks=1, DOUBLE_DEVICES="2")
     assert run.sizes("ncclAllReduce", "device") == [{100: (1, 100), 101: (1, 101)}]
 
 
-def test_a_captured_operation_is_counted_as_such_and_has_no_time_on_the_device(
-    training: Run,
-) -> None:
-    assert training.sizes("ncclAllReduce", "captured") == [{77: (2, 2 * 77)}] * 2
-    assert all(77 not in size for size in training.sizes("ncclAllReduce", "device"))
-
-
-def test_samples_of_operations_have_the_time_on_the_device(training: Run) -> None:
+def test_a_captured_operation_has_no_time_on_the_device_and_samples_have_it(train):
+    run = train()
+    assert run.sizes("ncclAllReduce", "captured") == [{77: (2, 2 * 77)}] * 2
+    assert all(77 not in size for size in run.sizes("ncclAllReduce", "device"))
     sql = """
         SELECT bytes, device_end_ns - device_start_ns, device_start_ns >= start_ns FROM sample
         WHERE call = 'ncclAllReduce' AND bytes != 77 ORDER BY sequence"""
     for rank in range(2):
-        for size, duration_ns, is_later in training.query(rank, sql):
+        for size, duration_ns, is_later in run.query(rank, sql):
             planted_ns = 300000 + 10000 * (size - 1000)
             assert abs(duration_ns - planted_ns) <= 32 + planted_ns * CLOCK_ERROR and is_later

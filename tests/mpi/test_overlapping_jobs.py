@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -24,6 +23,7 @@ from .harness import (
     end_stragglers,
     launch,
     start,
+    unprofiled_environment,
 )
 from .libraries import MPICH, OPEN_MPI, Mpi
 
@@ -35,7 +35,7 @@ SIZES = 300  # of which each has a cell of its own: the ledger grows several tim
 
 
 @pytest.fixture(params=["rank", "node"], autouse=True)
-def per(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def per(request, monkeypatch):
     """With a file for each rank, and with one for each node."""
     monkeypatch.setitem(COMMON, "COMMPROF_OUTPUT_PER", request.param)
 
@@ -53,12 +53,10 @@ def counts_by_folder(folder: Path) -> dict[Path, Counter[str]]:
     counts: dict[Path, Counter[str]] = {}
     unpack_archives(folder)
     for path in folder.rglob("rank-*"):
+        count = calls_in_ledger(path)["MPI_Bcast"] if path.suffix != ".db" else 0
         if path.suffix == ".db":
-            run = Run(1, path.parent, None)
-            number = int(path.stem.partition("-")[2])
-            count = sum(cell.count for cell in run.cells(number, "MPI_Bcast"))
-        else:
-            count = calls_in_ledger(path)["MPI_Bcast"]
+            cells = Run(1, path.parent, None).cells(int(path.stem[5:]), "MPI_Bcast")
+            count = sum(cell.count for cell in cells)
         counts.setdefault(path.parent, Counter())[path.name] = count
     return counts
 
@@ -83,13 +81,9 @@ def command(mpi: Mpi, *arguments: object) -> list[str]:
 
 def alone(mpi: Mpi, folder: Path) -> subprocess.Popen[str]:
     """A job of one rank, without a launcher."""
-    surroundings = {
-        name: value for name, value in os.environ.items() if not name.startswith("COMMPROF_")
-    }
-    env = surroundings | mpi.environment | environment(folder)
-    return subprocess.Popen(
-        command(mpi), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder, env=env
-    )
+    env = unprofiled_environment() | mpi.environment | environment(folder)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command(mpi), text=True, cwd=folder, env=env, **pipes)
 
 
 def end(jobs: list[subprocess.Popen[str]]) -> str:
@@ -99,35 +93,24 @@ def end(jobs: list[subprocess.Popen[str]]) -> str:
     return "".join(said)
 
 
-class HalfWay(NamedTuple):
-    job: subprocess.Popen[str]
-    go: Path
-
-    def go_on(self) -> str:
-        """To its end; what it said."""
-        self.go.touch()
-        return end([self.job])
-
-
 @contextmanager
-def job_half_way(mpi: Mpi, ranks: int, folder: Path, **settings: str) -> Iterator[HalfWay]:
-    """A job that stands still."""
+def job_half_way(mpi: Mpi, ranks: int, folder: Path, **settings: str) -> Iterator[tuple]:
+    """A job that stands still, and a function that lets it end and returns what it said."""
     ready, go = folder / "ready", folder / "go"
     job = start(mpi, ranks, command(mpi, ready, go), folder, environment(folder, **settings))
     while not ready.exists() and job.poll() is None:
         time.sleep(0.001)
-
     try:
-        yield HalfWay(job, go)
+        yield job, lambda: (go.touch(), end([job]))[1]
     finally:
         go.touch()
         job.wait(TIMEOUT_S)
 
 
 def test_a_job_that_begins_and_ends_while_another_one_runs_leaves_it_alone(mpi, tmp_path):
-    with job_half_way(mpi, 2, tmp_path) as other:
+    with job_half_way(mpi, 2, tmp_path) as (_, go_on):
         inner = end([start(mpi, 2, command(mpi), tmp_path, environment(tmp_path))])
-        outer = other.go_on()
+        outer = go_on()
     counts = counts_by_folder(tmp_path / "run")
     (own,) = counts.keys() - {tmp_path / "run"}
     assert counts == {tmp_path / "run": whole(2), own: whole(2)}
@@ -139,9 +122,9 @@ def test_a_job_that_begins_and_ends_while_another_one_runs_leaves_it_alone(mpi, 
 
 def test_it_leaves_a_ledger_on_the_node_alone_too(mpi, tmp_path):
     (tmp_path / "node").mkdir()
-    with job_half_way(mpi, 2, tmp_path, COMMPROF_LEDGER=str(tmp_path / "node")) as other:
+    with job_half_way(mpi, 2, tmp_path, COMMPROF_LEDGER=str(tmp_path / "node")) as (_, go_on):
         end([start(mpi, 2, command(mpi), tmp_path, environment(tmp_path))])
-        other.go_on()
+        go_on()
     assert list(counts_by_folder(tmp_path / "run").values()) == [whole(2), whole(2)]
 
 
@@ -158,8 +141,8 @@ def test_jobs_one_after_the_other_use_the_folder_itself(mpi, tmp_path):
 
 
 def test_a_job_after_one_that_was_killed_uses_the_folder_itself(mpi, tmp_path):
-    with job_half_way(mpi, 2, tmp_path) as other:
-        os.killpg(other.job.pid, signal.SIGKILL)
+    with job_half_way(mpi, 2, tmp_path) as (other, _):
+        os.killpg(other.pid, signal.SIGKILL)
         end_stragglers(0)
     outcome = launch(mpi, 2, command(mpi), tmp_path, environment(tmp_path))
     run = tmp_path / "run"

@@ -26,6 +26,7 @@ from .harness import (
 pytestmark = [pytest.mark.slow, pytest.mark.one_mpi]
 
 PRIVATE = f"commprof-{os.geteuid()}"
+NODE = Path("/dev/shm") / PRIVATE
 
 
 @pytest.fixture
@@ -39,13 +40,8 @@ def profile_on(mpi, tmp_path):
         folder: Path, program: str, ranks: int, *, around: tuple[str, ...] = (), **settings: str
     ) -> Run:
         environment = {"COMMPROF_OUTPUT": str(folder / "run"), "COMMPROF_VERBOSE": "2", **settings}
-        outcome = launch(
-            mpi,
-            ranks,
-            [*around, str(COMMPROF_RUN), *command_for(mpi, program)],
-            tmp_path,
-            environment,
-        )
+        command = [*around, str(COMMPROF_RUN), *command_for(mpi, program)]
+        outcome = launch(mpi, ranks, command, tmp_path, environment)
         assert outcome.exit_status == 0, outcome
         runs.append(Run(ranks, folder / "run", outcome))
         return runs[-1]
@@ -67,21 +63,18 @@ def complaints(run) -> list[str]:
     return [line for line in lines if not re.search(r"^commprof: (rank \d+ of|profile of) ", line)]
 
 
-@pytest.mark.parametrize("kind", ["ext4", "xfs", "tmpfs"])
-def test_a_safe_file_system_has_the_ledgers_in_the_run_folder(profile_on, disk, kind):
+@pytest.mark.parametrize("kind", ["ext4", "xfs", "tmpfs", "btrfs", "fuse"])
+def test_a_safe_file_system_has_the_ledgers_in_the_run_folder_and_others_on_the_node(
+    profile_on, disk, kind
+):
+    """Nothing is said."""
     folder = disk(kind)
     run = profile_on(folder, "pcontrol", 2)
-    assert ledgers(run) == [folder / "run/rank-0.ledger", folder / "run/rank-1.ledger"]
-    assert run.files() == ["rank-0.db", "rank-1.db"]
-    assert complaints(run) == []
-
-
-@pytest.mark.parametrize("kind", ["btrfs", "fuse"])
-def test_any_other_has_them_on_the_node_and_nothing_is_said(profile_on, disk, kind):
-    folder = disk(kind)
-    run = profile_on(folder, "pcontrol", 2)
-    assert {path.parent for path in ledgers(run)} == {Path("/dev/shm") / PRIVATE}
-    assert not any(path.exists() for path in ledgers(run))
+    if kind in ("btrfs", "fuse"):
+        assert {path.parent for path in ledgers(run)} == {NODE}
+        assert not any(path.exists() for path in ledgers(run))
+    else:
+        assert ledgers(run) == [folder / "run/rank-0.ledger", folder / "run/rank-1.ledger"]
     assert run.files() == ["rank-0.db", "rank-1.db"]
     assert run.counts("MPI_Allreduce") == [8, 8]
     assert complaints(run) == []
@@ -92,12 +85,10 @@ IN_USER_SPACE = 'bindfs "$0" "$0" || exit; "$@"; status=$?; umount "$0"; exit $s
 
 @pytest.mark.skipif(not shutil.which("bindfs"), reason="no bindfs")
 def test_a_file_system_in_user_space_is_not_trusted(profile_on, tmp_path):
-    run = profile_on(
-        tmp_path, "strided_members", 1, around=("sh", "-c", IN_USER_SPACE, str(tmp_path))
-    )
-    assert [path.parent for path in ledgers(run)] == [Path("/dev/shm") / PRIVATE]
-    assert run.files() == ["rank-0.db"]
-    assert complaints(run) == []
+    around = ("sh", "-c", IN_USER_SPACE, str(tmp_path))
+    run = profile_on(tmp_path, "strided_members", 1, around=around)
+    assert [path.parent for path in ledgers(run)] == [NODE]
+    assert (run.files(), complaints(run)) == (["rank-0.db"], [])
 
 
 NO_PLACE = f"""mount --make-rprivate / || exit
@@ -110,10 +101,8 @@ exec "$@" """
 def test_where_the_node_has_no_place_it_lies_in_the_run_folder_and_the_risk_is_said(
     profile_on, disk
 ):
-    folder = disk("btrfs")
-    run = profile_on(
-        folder, "strided_members", 1, around=("unshare", "--mount", "sh", "-c", NO_PLACE, "sh")
-    )
+    folder, around = disk("btrfs"), ("unshare", "--mount", "sh", "-c", NO_PLACE, "sh")
+    run = profile_on(folder, "strided_members", 1, around=around)
     assert ledgers(run) == [folder / "run/rank-0.ledger"]
     (line,) = complaints(run)
     assert "would end the job" in line
@@ -142,10 +131,7 @@ def test_a_thread_with_a_stack_of_16_kilobytes_survives_a_disk_that_fills(profil
 def counted(run, rank):
     """In the database, or in the ledger where the database found no room either."""
     if run.database(rank).exists():
-        return {
-            call: sum(cell.count for cell in run.cells(rank, call))
-            for call in ("MPI_Send", "MPI_Recv")
-        }
+        return {call: run.counts(call)[rank] for call in ("MPI_Send", "MPI_Recv")}
     assert f"rank-{rank}.db: " in run.outcome.stderr
     return calls_in_ledger(run.ledger(rank))
 
@@ -153,25 +139,15 @@ def counted(run, rank):
 def test_a_disk_that_is_full_at_the_start_has_its_ledgers_on_the_node(profile_on, disk):
     folder = disk("tmpfs", "size=16k")
     run = profile_on(folder, "pcontrol", 2)
-    assert {path.parent for path in ledgers(run)} == {Path("/dev/shm") / PRIVATE}
-    assert [
-        calls_in_ledger(ledger)["MPI_Allreduce"] for ledger in sorted(ledgers(run), key=rank_of)
-    ] == [8, 8]
+    assert {path.parent for path in ledgers(run)} == {NODE}
+    in_order = sorted(ledgers(run), key=lambda path: path.name.partition("-rank-")[2])
+    assert [calls_in_ledger(ledger)["MPI_Allreduce"] for ledger in in_order] == [8, 8]
     keep, *later = complaints(run)
-    assert (
-        f"cannot keep the ledger in {folder}/run/rank-0.ledger: No space left on device; it is "
-        "/dev/shm/" in keep
-    )
-    copy = (
-        f"cannot copy the ledger to {folder}/run/rank-0.ledger: No space left on device; what "
-        "is measured is in /dev/shm/"
-    )
+    full = f"the ledger {{}} {folder}/run/rank-0.ledger: No space left on device; "
+    assert f"cannot keep {full.format('in')}it is /dev/shm/" in keep
+    copy = f"cannot copy {full.format('to')}what is measured is in /dev/shm/"
     assert any(copy in line for line in later)
     assert sum("database or disk is full; the ledger /dev/shm/" in line for line in later) == 2
-
-
-def rank_of(ledger: Path) -> str:
-    return ledger.name.partition("-rank-")[2]
 
 
 def check_replaced(run, wanted, reason, place):
@@ -179,9 +155,8 @@ def check_replaced(run, wanted, reason, place):
     (line,) = complaints(run)
     # a line of 4 kB has lost its middle
     head, _, tail = line.partition("...") if "..." in line else (line, "", line)
-    assert f"commprof: cannot use the run folder {wanted}:".startswith(
-        head[: len(f"commprof: cannot use the run folder {wanted}:")]
-    )
+    begin = f"commprof: cannot use the run folder {wanted}:"
+    assert begin.startswith(head[: len(begin)])
     assert f": {reason}; on {socket.gethostname()} it is {place}/{PRIVATE}/" in tail
     replaced = Run(run.ranks, Path(line.rpartition(" it is ")[2]), run.outcome)
     assert replaced.files() == ["rank-0.db", "rank-1.db"]
@@ -209,39 +184,29 @@ def test_a_path_that_is_too_long(profile_on, tmp_path):
 NOBODY = 65534
 
 
-@pytest.fixture
-def for_nobody():
-    """A folder that a process without rights reaches; the tests' own are root's alone."""
-    folder = Path(tempfile.mkdtemp(prefix="commprof-nobody-"))
-    folder.chmod(0o777)
-    yield folder
-    shutil.rmtree(folder)
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_a_folder_that_the_user_may_not_write_to(mpi, for_nobody):
-    (for_nobody / "run").mkdir(mode=0o755)
-    user = mpi._replace(
-        mpirun=("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *mpi.mpirun)
-    )
-    settings = {"COMMPROF_OUTPUT": str(for_nobody / "run"), "TMPDIR": str(for_nobody)}
-    run = Run(
-        2,
-        for_nobody,
-        launch(user, 2, [str(COMMPROF_RUN), *command_for(mpi, "pcontrol")], for_nobody, settings),
-    )
-    assert run.outcome.exit_status == 0
-    (line,) = complaints(run)
-    assert f"cannot use the run folder {for_nobody}/run: Permission denied; on" in line
-    replaced = Run(2, Path(line.rpartition(" it is ")[2]), run.outcome)
-    assert replaced.folder.parent == for_nobody / f"commprof-{NOBODY}"
-    assert replaced.counts("MPI_Allreduce") == [8, 8]
+def test_a_folder_that_the_user_may_not_write_to(mpi):
+    become = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+    command = [str(COMMPROF_RUN), *command_for(mpi, "pcontrol")]
+    # the tests' own folders are root's alone
+    with tempfile.TemporaryDirectory(prefix="commprof-nobody-") as name:
+        folder = Path(name)
+        folder.chmod(0o777)
+        (folder / "run").mkdir(mode=0o755)
+        settings = {"COMMPROF_OUTPUT": f"{name}/run", "TMPDIR": name}
+        user = mpi._replace(mpirun=(*become, *mpi.mpirun))
+        run = Run(2, folder, launch(user, 2, command, folder, settings))
+        assert run.outcome.exit_status == 0
+        (line,) = complaints(run)
+        assert f"cannot use the run folder {name}/run: Permission denied; on" in line
+        replaced = Run(2, Path(line.rpartition(" it is ")[2]), run.outcome)
+        assert replaced.folder.parent == folder / f"commprof-{NOBODY}"
+        assert replaced.counts("MPI_Allreduce") == [8, 8]
 
 
 def test_little_address_space_makes_a_smaller_ledger_and_is_said(profile_on, tmp_path):
-    run = profile_on(
-        tmp_path, "pcontrol", 2, around=("prlimit", f"--as={64 << 30}"), COMMPROF_MEMORY="1024G"
-    )
+    around = ("prlimit", f"--as={64 << 30}")
+    run = profile_on(tmp_path, "pcontrol", 2, around=around, COMMPROF_MEMORY="1024G")
     (line,) = complaints(run)
     assert line.startswith("commprof: no address space for a ledger of 1073741824 kB; it has ")
     assert run.counts("MPI_Allreduce") == [8, 8]
@@ -251,11 +216,8 @@ def test_without_file_descriptors_the_table_folds_and_no_call_is_lost(profile_on
     run = profile_on(tmp_path, "exhausted", 2)
     assert run.counts("MPI_Bcast") == [2000, 2000]
     (line,) = complaints(run)
-    assert re.fullmatch(
-        r"commprof: cannot grow .*/run/rank-0.ledger beyond \d+ kB: Too many open files; the "
-        r"rarest .* fold",
-        line,
-    )
+    why = r"cannot grow .*/run/rank-0.ledger beyond \d+ kB: Too many open files; the rarest .* fold"
+    assert re.fullmatch(f"commprof: {why}", line)
 
 
 # Copies of ledgers that lie on the node. In programs/lifetime.c rank 1 receives five messages, and
@@ -268,44 +230,26 @@ def elsewhere(tmp_path):
     return tmp_path / "node"
 
 
-def ledgers_on_the_node(elsewhere, rank):
-    """Ledgers of a rank; other ranks may have been killed by the launcher, and have left theirs."""
-    return list((elsewhere / PRIVATE).glob(f"*-rank-{rank}-*.ledger"))
+# how rank 1 ends: enum ledger_ended, the abort's code
+ENDS = {"exit_without_finalize": (2, 0), "abort": (3, 5), "kill_once_copied": (0, 0)}
 
 
-def test_a_rank_that_exits_leaves_a_copy_with_all_that_was_counted_and_nothing_on_the_node(
-    profile, elsewhere
-):
-    run = profile(
-        "lifetime",
-        2,
-        "exit_without_finalize",
-        env={"COMMPROF_LEDGER": str(elsewhere)},
-        exit_status=None,
-    )
-    assert calls_in_ledger(run.ledger(1))["MPI_Recv"] == 5
-    assert ended_in_ledger(run.ledger(1)) == 2
-    assert copied_unix_ns_in_ledger(run.ledger(1)) > 0
-    assert ledgers_on_the_node(elsewhere, 1) == []
-
-
-def test_a_rank_that_aborts_leaves_a_copy_with_all_that_was_counted(profile, elsewhere):
-    run = profile("lifetime", 2, "abort", env={"COMMPROF_LEDGER": str(elsewhere)}, exit_status=None)
-    assert calls_in_ledger(run.ledger(1))["MPI_Recv"] == 5
-    assert (ended_in_ledger(run.ledger(1)), abort_code_in_ledger(run.ledger(1))) == (3, 5)
-    assert copied_unix_ns_in_ledger(run.ledger(1)) > 0
-
-
-def test_a_rank_that_is_killed_leaves_a_copy_that_says_where_the_ledger_is(profile, elsewhere):
-    run = profile(
-        "lifetime", 2, "kill_once_copied", env={"COMMPROF_LEDGER": str(elsewhere)}, exit_status=None
-    )
-    assert copied_unix_ns_in_ledger(run.ledger(1)) > 0
-    assert not run.ledger(1).is_symlink()
-    (ledger,) = ledgers_on_the_node(elsewhere, 1)
-    assert str(ledger).encode() in run.ledger(1).read_bytes()
-    assert calls_in_ledger(ledger)["MPI_Recv"] == 5
-    assert copied_unix_ns_in_ledger(ledger) == 0
+@pytest.mark.parametrize("how", ENDS)
+def test_a_rank_that_ends_early_leaves_a_copy_with_all_that_was_counted(profile, elsewhere, how):
+    """After an exit nothing stays on the node; after a kill the copy says where the ledger is.
+    Other ranks may have been killed by the launcher, and have left theirs."""
+    env = {"COMMPROF_LEDGER": str(elsewhere)}
+    copy = profile("lifetime", 2, how, env=env, exit_status=None).ledger(1)
+    assert copied_unix_ns_in_ledger(copy) > 0 and not copy.is_symlink()
+    left = list((elsewhere / PRIVATE).glob("*-rank-1-*.ledger"))
+    if how == "kill_once_copied":
+        (ledger,) = left
+        assert str(ledger).encode() in copy.read_bytes()
+        assert (calls_in_ledger(ledger)["MPI_Recv"], copied_unix_ns_in_ledger(ledger)) == (5, 0)
+        return
+    assert calls_in_ledger(copy)["MPI_Recv"] == 5
+    assert (ended_in_ledger(copy), abort_code_in_ledger(copy)) == ENDS[how]
+    assert how == "abort" or left == []
 
 
 def test_where_the_database_cannot_be_written_the_last_copy_has_everything(
@@ -318,26 +262,12 @@ def test_where_the_database_cannot_be_written_the_last_copy_has_everything(
     assert [ended_in_ledger(run.ledger(rank)) for rank in range(2)] == [1, 1]
 
 
-def test_calls_are_counted_in_the_time_window_alone(profile_on, tmp_path):
+def test_calls_are_counted_in_the_time_window_alone(profile_on, mpi, tmp_path):
     run = profile_on(tmp_path, "window", 1, COMMPROF_BEGIN_S="1", COMMPROF_END_S="2")
-    made = int(run.outcome.stdout)
-    assert 0 < run.counts("MPI_Barrier")[0] < made
-
-
-def test_an_option_of_commprof_run_has_dashes(mpi, tmp_path):
-    command = [
-        str(COMMPROF_RUN),
-        "--begin-s",
-        "1000",
-        "--output",
-        str(tmp_path / "run"),
-        *command_for(mpi, "pcontrol"),
-    ]
-    run = Run(2, tmp_path / "run", launch(mpi, 2, command, tmp_path, {}))
+    assert 0 < run.counts("MPI_Barrier")[0] < int(run.outcome.stdout)
+    # an option has dashes; MPI_Pcontrol(1) of the program begins a window that never does
+    options = ["--begin-s", "1000", "--output", str(tmp_path / "never")]
+    command = [str(COMMPROF_RUN), *options, *command_for(mpi, "pcontrol")]
+    run = Run(2, tmp_path / "never", launch(mpi, 2, command, tmp_path, {}))
     assert run.facts(0)["settings.COMMPROF_BEGIN_S"] == "1000"
-
-
-def test_a_time_window_that_never_begins_counts_nothing(profile_on, tmp_path):
-    run = profile_on(tmp_path, "pcontrol", 2, COMMPROF_BEGIN_S="1000")
-    # MPI_Pcontrol(1) of the program begins them all the same
     assert run.counts("MPI_Allreduce") == [5, 5]

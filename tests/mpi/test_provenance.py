@@ -12,14 +12,10 @@ import pytest
 
 from . import reporter
 
-SECRETS = {
-    "NCCL_API_KEY": "s3cret-a",
-    "UCX_PASSWORD": "s3cret-b",
-    "SLURM_TOKEN": "s3cret-c",
-    "SLURM_JWT": "s3cret-d",
-    "HOROVOD_SECRET_KEY": "s3cret-e",
-    "FI_CREDENTIALS": "s3cret-f",
-}
+SECRETS = dict.fromkeys(
+    "NCCL_API_KEY UCX_PASSWORD SLURM_TOKEN SLURM_JWT HOROVOD_SECRET_KEY FI_CREDENTIALS".split(),
+    "s3cret",
+)
 WORTH_KEEPING = {
     "UCX_TLS": "shm,self",
     "NCCL_DEBUG": "WARN",
@@ -59,42 +55,31 @@ def test_the_environment_of_mpi_libraries_is_known_without_secrets_and_no_other(
     assert b"s3cret" not in run.database(0).read_bytes()
 
 
-SECRET_ARGUMENTS = (
-    "plain",
-    "--wandb-api-key=s3cret",
-    "postgres://user:s3cret@host",
-    "--password",
-    "s3cret",
+SECRET = "--wandb-api-key=s3cret postgres://user:s3cret@host --password s3cret"
+MASKED = "--wandb-api-key=*** postgres://***@host --password ***"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings", "shown", "hidden"),
+    [
+        (SECRET, {}, f"lifetime plain {MASKED}", b"s3cret"),
+        ("--data patients.csv", {"COMMPROF_ARGUMENTS": "off"}, "/lifetime", b"patients"),
+    ],
 )
-
-
-def test_secrets_among_the_arguments_are_in_no_file(profile):
-    run = profile("lifetime", 2, *SECRET_ARGUMENTS)
-    assert run.facts(0)["command_line"].endswith(
-        "lifetime plain --wandb-api-key=*** postgres://***@host --password ***"
-    )
-    assert b"s3cret" not in run.database(0).read_bytes()
-
-
-def test_without_arguments_none_is_in_any_file(profile):
-    run = profile(
-        "lifetime", 2, "plain", "--data", "patients.csv", env={"COMMPROF_ARGUMENTS": "off"}
-    )
-    assert run.facts(0)["command_line"].endswith("/lifetime")
-    assert b"patients" not in run.database(0).read_bytes()
+def test_secrets_among_the_arguments_are_in_no_file(profile, arguments, settings, shown, hidden):
+    run = profile("lifetime", 2, "plain", *arguments.split(), env=settings)
+    assert run.facts(0)["command_line"].endswith(shown)
+    assert hidden not in run.database(0).read_bytes()
 
 
 def test_the_build_of_the_mpi_library_is_known(run):
     library = Path(run.facts(0)["mpi_library"]).resolve()
-    notes = subprocess.run(
-        ["readelf", "--notes", library], capture_output=True, text=True, check=True
-    ).stdout
+    notes = subprocess.check_output(["readelf", "--notes", library], text=True)
     build_id = re.search("Build ID: ([0-9a-f]+)", notes)
     if not build_id:
         pytest.skip("it has no build id")
-    assert build_id[1] in {
-        value for key, value in run.facts(0).items() if key.startswith("build_id.libmp")
-    }
+    known = {value for key, value in run.facts(0).items() if key.startswith("build_id.libmp")}
+    assert build_id[1] in known
 
 
 COUNTED = (
@@ -103,26 +88,16 @@ COUNTED = (
 ).split()
 
 
-def test_what_a_rank_used_is_known_at_both_ends(run):
+def test_what_a_rank_used_and_where_it_may_run_is_known_at_both_ends(run):
     facts = run.facts(1)
     assert all(0 <= int(facts[f"begin.{key}"]) <= int(facts[f"last.{key}"]) for key in COUNTED)
     assert int(facts["begin.since_start_ns"]) > 0
     assert int(facts["last.cpu_user_ns"]) + int(facts["last.cpu_system_ns"]) > 0
-
-
-def test_where_a_rank_may_run_is_known_at_both_ends(run):
     for reading in ("begin", "last"):
-        cores = cores_of(run.facts(1)[f"{reading}.affinity"])
+        parts = [part.split("-") for part in facts[f"{reading}.affinity"].split(",")]
+        cores = {core for part in parts for core in range(int(part[0]), int(part[-1]) + 1)}
         assert cores <= os.sched_getaffinity(0)
-        assert int(run.facts(1)[f"{reading}.core"]) in cores
-
-
-def cores_of(text: str) -> set[int]:
-    return {
-        core
-        for part in text.split(",")
-        for core in range(int(part.split("-")[0]), int(part.split("-")[-1]) + 1)
-    }
+        assert int(facts[f"{reading}.core"]) in cores
 
 
 def merged_facts(run, rank: int) -> dict[str, str]:
@@ -133,12 +108,8 @@ def merged_facts(run, rank: int) -> dict[str, str]:
         return dict(connection.execute("SELECT key, value FROM fact WHERE world_rank = ?", (rank,)))
 
 
-def test_a_rank_that_aborts_has_a_last_reading(profile):
+def test_a_rank_that_aborts_has_a_last_reading_and_a_killed_one_the_first_alone(profile):
     facts = merged_facts(profile("lifetime", 2, "abort", exit_status=None), 1)
     assert int(facts["last.since_start_ns"]) >= int(facts["begin.since_start_ns"])
-
-
-def test_a_killed_rank_has_the_first_reading_alone(profile):
     facts = merged_facts(profile("lifetime", 2, "kill", exit_status=None), 1)
-    assert "begin.affinity" in facts
-    assert "last.affinity" not in facts
+    assert "begin.affinity" in facts and "last.affinity" not in facts

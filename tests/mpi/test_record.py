@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .harness import COMMPROF_RUN, Run, command_for, launch
+from .harness import COMMPROF_RUN, Run, command_for, profiled
 from .libraries import libraries
 from .reporter import answer, text
 from .test_replay import PASSES, counted, numbers, replayed
@@ -84,17 +84,15 @@ def check_kit(kit, stdout: str, records: list[tuple[int, int]], fewest: int = FE
 
 def records_of(run: Run) -> list[tuple[int, int]]:
     """By the ranks' own clock, which is one on a host."""
+    rows = map(run.rank_row, range(run.ranks))
     return [
-        (
-            row["start_monotonic_ns"] + row["record_begin_ns"],
-            row["start_monotonic_ns"] + row["record_end_ns"],
-        )
-        for row in map(run.rank_row, range(run.ranks))
+        tuple(row["start_monotonic_ns"] + row[f"record_{end}_ns"] for end in ("begin", "end"))
+        for row in rows
     ]
 
 
 @pytest.fixture(scope="module")
-def run(profile) -> Run:
+def run(profile):
     """A job of more than its window, whose log has thinned."""
     return profile("phases", RANKS, "1800", env=SETTINGS)
 
@@ -151,14 +149,9 @@ def test_a_record_without_room_ends_early_and_says_so(mpi, profile, tmp_path):
 
 
 def test_a_job_that_is_killed_leaves_the_window(mpi, tmp_path):
-    words = [COMMPROF_RUN, *command_for(mpi, "phases"), "1800", "kill"]
-    settings = {
-        **SETTINGS,
-        "COMMPROF_RECORD": "60@0.05",
-        "COMMPROF_OUTPUT": str(tmp_path / "run"),
-        "COMMPROF_LEDGER": "/dev/shm",
-    }
-    outcome = launch(mpi, RANKS, [str(word) for word in words], tmp_path, settings)
+    command = [COMMPROF_RUN, *command_for(mpi, "phases"), "1800", "kill"]
+    settings = {**SETTINGS, "COMMPROF_RECORD": "60@0.05", "COMMPROF_LEDGER": "/dev/shm"}
+    outcome = profiled(mpi, RANKS, command, tmp_path, **settings).outcome
     assert outcome.exit_status != 0
     connection = run_opened(tmp_path / "run", most_samples=None).connection
     records = connection.execute(
@@ -168,13 +161,10 @@ def test_a_job_that_is_killed_leaves_the_window(mpi, tmp_path):
     check_kit(kit, outcome.stdout, records)
 
 
-def test_a_job_that_ends_before_its_window_says_so(mpi, profile, tmp_path):
+def test_a_job_that_ends_before_its_window_says_so_and_a_wrong_window_is_refused(profile, tmp_path):
     run = profile("phases", RANKS, "50", env={"COMMPROF_RECORD": "1@3600"})
     _, said = kit_of(run.folder, tmp_path / "job.kit")
     assert "nothing of the 1.00 s asked for: the job ended before; the kit is of another" in said
-
-
-def test_a_wrong_window_is_refused_in_a_line(mpi, profile):
     run = profile("phases", RANKS, "50", env={"COMMPROF_RECORD": "20s"})
     lines = [line for line in run.outcome.stderr.splitlines() if "COMMPROF_RECORD" in line]
     assert lines == ["commprof: COMMPROF_RECORD=20s is not understood (SECONDS[@START]); using 0"]

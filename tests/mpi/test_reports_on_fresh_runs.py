@@ -45,10 +45,3 @@ def test_merge_makes_one_database_that_answers_alike(run, tmp_path):
         report("sizes", run.folder, "--json")
     )
     assert report("export", merged) == report("export", run.folder) != ""
-
-
-@pytest.mark.parametrize("how", ["kill", "abort", "exit_without_finalize"])
-def test_a_job_that_ended_early_is_reported_from_its_ledgers(profile, how):
-    run = profile("lifetime", 2, how, exit_status=None)
-    rows = json.loads(report("sizes", run.folder, "--call", "MPI_Recv", "--json"))
-    assert [(row["bytes"], row["count"]) for row in rows] == [(4, 5)]

@@ -27,42 +27,23 @@ def as_text(row):
 
 
 def test_each_call_has_the_signature_that_the_program_says(run, tmp_path):
+    """Vectors of counts are equal if their hashes are; calls that move nothing have none."""
+    pairs = set()
     for rank in range(run.ranks):
-        assert [as_text(row[:-1]) for row in run.query(rank, SIGNED)] == [
-            line[:-1] for line in truth(tmp_path, rank)
-        ]
-
-
-def test_vectors_of_counts_are_equal_if_their_hashes_are(run, tmp_path):
-    pairs = {
-        (said[-1], row[-1] or "-")
-        for rank in range(run.ranks)
-        for row, said in zip(run.query(rank, SIGNED), truth(tmp_path, rank))
-    }
-    assert (
-        len(pairs)
-        == len({counts for counts, _ in pairs})
-        == len({hashed for _, hashed in pairs})
-        > 5
-    )
-
-
-def test_calls_that_move_nothing_have_none(run):
-    assert [run.query(rank, MOVED_NOTHING) for rank in range(run.ranks)] == [[(0,)]] * run.ranks
-
-
-def test_memory_is_the_host_s(run):
-    assert [
-        run.query(rank, "SELECT DISTINCT memory_kind FROM signature") for rank in range(run.ranks)
-    ] == [[("host",)]] * run.ranks
+        found, said = run.query(rank, SIGNED), truth(tmp_path, rank)
+        assert [as_text(row[:-1]) for row in found] == [line[:-1] for line in said]
+        pairs |= {(line[-1], row[-1] or "-") for row, line in zip(found, said)}
+        assert run.query(rank, MOVED_NOTHING) == [(0,)]
+        assert run.query(rank, "SELECT DISTINCT memory_kind FROM signature") == [("host",)]
+    counts, hashes = map(set, zip(*pairs))
+    assert len(pairs) == len(counts) == len(hashes) > 5
 
 
 @pytest.mark.parametrize("program", ("fortran_use_mpi", "fortran_f08"))
 def test_fortran_s_types_have_their_names(mpi, profile, program):
     mpi.require_fortran(program)
-    found = profile(program, 2).query(
-        0, "SELECT DISTINCT datatype, op FROM signed_sample ORDER BY datatype, op"
-    )
+    sql = "SELECT DISTINCT datatype, op FROM signed_sample ORDER BY datatype, op"
+    found = profile(program, 2).query(0, sql)
     assert found == [
         ("MPI_DOUBLE_PRECISION", ""),
         ("MPI_DOUBLE_PRECISION", "MPI_SUM"),

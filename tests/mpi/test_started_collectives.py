@@ -19,21 +19,15 @@ COMPLETED = """
 def run(profile, mpi, tmp_path):
     if not mpi.has("MPI_Allreduce_init"):
         pytest.skip("this MPI has no persistent collectives")
-    return profile(
-        "started_collectives",
-        3,
-        str(ROUNDS),
-        env={"TRUTH": str(tmp_path), "COMMPROF_CLOCK": "monotonic"},
-    )
+    env = {"TRUTH": str(tmp_path), "COMMPROF_CLOCK": "monotonic"}
+    return profile("started_collectives", 3, str(ROUNDS), env=env)
 
 
 def started(run, folder, rank):
     """By communicator, operation and number: what the program has started then, and how it is
     recorded."""
-    truth = [
-        tuple(map(int, line.split()))
-        for line in (folder / f"truth-{rank}").read_text().splitlines()
-    ]
+    lines = (folder / f"truth-{rank}").read_text().splitlines()
+    truth = [tuple(map(int, line.split())) for line in lines]
     found = {}
     for identity, operation, number, call, root, start_ns in run.query(rank, KEY):
         [one] = [
@@ -53,6 +47,5 @@ def test_equal_operation_and_number_are_one_collective_that_completes_with_its_w
         ("MPI_Bcast_init", 1),
         ("MPI_Barrier_init", -1),
     }
-    assert [run.query(rank, COMPLETED) for rank in range(run.ranks)] == [
-        [(COUNTED * OPERATIONS,)]
-    ] * run.ranks
+    for rank in range(run.ranks):
+        assert run.query(rank, COMPLETED) == [(COUNTED * OPERATIONS,)]

@@ -16,14 +16,7 @@ from pathlib import Path
 import pytest
 
 from . import reporter
-from .harness import (
-    COMMPROF_RUN,
-    TIMEOUT_S,
-    become_reaper,
-    command_for,
-    end_stragglers,
-    unprofiled_environment,
-)
+from .harness import COMMPROF_RUN, TIMEOUT_S, command_for, end_stragglers, start
 from .libraries import Mpi
 
 WORLD = "MPI_COMM_WORLD"
@@ -34,34 +27,20 @@ class Report:
 
     def __init__(self, run: Path, *after: str) -> None:
         said = reporter.answer("stuck", "--json", *after, run)
-        self.status, self.errors = said.exit_status, said.stderr
+        self.errors = said.stderr
         self.rows = json.loads(said.stdout) if said.exit_status == 0 else []
-
-    def kind(self, kind: str) -> list[dict]:
-        return [row for row in self.rows if row["kind"] == kind]
-
-    @property
-    def verdicts(self) -> list[str]:
-        return [row["text"] for row in self.kind("verdict")]
-
-    @property
-    def blamed(self) -> set[int]:
-        """Ranks that the others surely wait for, or that surely wait for each other."""
-        sure = [*self.kind("awaited"), *self.kind("circle")]
-        return {
-            rank
-            for row in sure
-            if row["is_sure"]
-            for rank in row.get("waited_for", row.get("ranks"))
-        }
-
-    @property
-    def waits(self) -> dict[int, tuple]:
-        """By rank: the call, what it waits for, the collective, the ranks."""
-        return {
+        self.verdicts = [row["text"] for row in self.kind("verdict")]
+        sure = [row for row in [*self.kind("awaited"), *self.kind("circle")] if row["is_sure"]]
+        # ranks that the others surely wait for, or that surely wait for each other
+        self.blamed = {rank for row in sure for rank in row.get("waited_for", row.get("ranks"))}
+        # by rank: the call, what it waits for, the collective, the ranks
+        self.waits = {
             row["rank"]: (row["call"], row["request_call"], row["sequence"], row["waited_for"])
             for row in self.kind("wait")
         }
+
+    def kind(self, kind: str) -> list[dict]:
+        return [row for row in self.rows if row["kind"] == kind]
 
 
 @contextmanager
@@ -74,26 +53,9 @@ def hanging(mpi: Mpi, ranks: int, way: str, folder: Path) -> Iterator[Path]:
 @contextmanager
 def started(mpi: Mpi, ranks: int, way: str, folder: Path) -> Iterator[subprocess.Popen]:
     """Ranks that wait for each other keep all cores busy; who looks at them goes first."""
-    become_reaper()
-    job = subprocess.Popen(
-        [
-            "nice",
-            "-n",
-            "19",
-            *mpi.mpirun,
-            "-n",
-            str(ranks),
-            str(COMMPROF_RUN),
-            *command_for(mpi, "hanging"),
-            way,
-        ],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        cwd=folder,
-        env=unprofiled_environment() | mpi.environment | {"COMMPROF_OUTPUT": str(folder / "run")},
-        start_new_session=True,
-    )
+    launcher = mpi._replace(mpirun=("nice", "-n", "19", *mpi.mpirun))
+    command = [str(COMMPROF_RUN), *command_for(mpi, "hanging"), way]
+    job = start(launcher, ranks, command, folder, {"COMMPROF_OUTPUT": str(folder / "run")})
     try:
         yield job
     finally:
@@ -127,28 +89,29 @@ def reported(run: Path, holds: Callable[[Report], object]) -> Report:
     raise AssertionError(f"never came true; last: {report.verdicts} {report.waits} {report.errors}")
 
 
-COMPUTES = r"(is|is or was|was) outside MPI after {}(, for .*|, and began or ended .*)?\."
+ALREADY = r"(is|is or was|was) outside MPI after {}(, for .*|, and began or ended .*)?\."
+FOR_3 = f"Ranks 0-2 wait, directly or not, for rank 3, which {ALREADY}"
+
+
+def of(ranks, *wait):
+    return dict.fromkeys(ranks, wait)
+
+
 WAYS = {
-    "skipped_barrier": (
-        dict.fromkeys(range(3), ("MPI_Barrier", None, 2, [3])),
-        rf"Ranks 0-2 wait, directly or not, for rank 3, which {COMPUTES.format('MPI_Allreduce')}",
-    ),
+    "skipped_barrier": (of(range(3), "MPI_Barrier", None, 2, [3]), FOR_3.format("MPI_Allreduce")),
     "different_functions": (
-        {
-            0: ("MPI_Allreduce", None, 2, []),
-            **dict.fromkeys(range(1, 4), ("MPI_Bcast", None, 2, [])),
-        },
+        of([0], "MPI_Allreduce", None, 2, []) | of(range(1, 4), "MPI_Bcast", None, 2, []),
         rf"Collective 2 on {WORLD} does not match: rank 0 called MPI_Allreduce \(8 B\), "
         r"ranks 1-3 called MPI_Bcast \(8 B, root 0\)\.",
     ),
     "different_sizes": (
-        dict.fromkeys(range(3), ("MPI_Barrier", None, 6, [3])),
+        of(range(3), "MPI_Barrier", None, 6, [3]),
         rf"Collective 2 on {WORLD} does not match: rank 0 called MPI_Bcast \(4 B, root 0\), "
         r"ranks 1-3 called MPI_Bcast \(8 B, root 0\)\.",
     ),
     "late_root": (
-        dict.fromkeys((1, 2), ("MPI_Bcast", None, 2, [0])),
-        rf"Ranks 1-2 wait, directly or not, for rank 0, which {COMPUTES.format('MPI_Allreduce')}",
+        of((1, 2), "MPI_Bcast", None, 2, [0]),
+        f"Ranks 1-2 wait, directly or not, for rank 0, which {ALREADY.format('MPI_Allreduce')}",
     ),
     "circle": (
         {rank: ("MPI_Recv", None, None, [(rank + 1) % 4]) for rank in range(4)},
@@ -156,24 +119,21 @@ WAYS = {
     ),
     "chain": (
         {rank: ("MPI_Recv", None, None, [rank + 1]) for rank in range(3)},
-        rf"Ranks 0-2 wait, directly or not, for rank 3, which {COMPUTES.format('MPI_Allreduce')}",
+        FOR_3.format("MPI_Allreduce"),
     ),
     "nonblocking": (
-        dict.fromkeys(range(3), ("MPI_Waitall", "MPI_Iallreduce", 3, [3])),
-        rf"Ranks 0-2 wait, directly or not, for rank 3, which {COMPUTES.format('MPI_Iallreduce')}",
+        of(range(3), "MPI_Waitall", "MPI_Iallreduce", 3, [3]),
+        FOR_3.format("MPI_Iallreduce"),
     ),
     "requests": (
         {rank: ("MPI_Wait", "MPI_Irecv", None, [rank + 1]) for rank in range(3)},
-        rf"Ranks 0-2 wait, directly or not, for rank 3, which {COMPUTES.format('MPI_Allreduce')}",
+        FOR_3.format("MPI_Allreduce"),
     ),
     "sub_communicator": (
-        {
-            0: ("MPI_Barrier", None, 1, [2]),
-            2: ("MPI_Recv", None, None, [1]),
-            3: ("MPI_Barrier", None, 1, [1]),
-        },
-        rf"Ranks 0,2-3 wait, directly or not, for rank 1, which "
-        rf"{COMPUTES.format('MPI_Comm_split')}",
+        of([0], "MPI_Barrier", None, 1, [2])
+        | of([2], "MPI_Recv", None, None, [1])
+        | of([3], "MPI_Barrier", None, 1, [1]),
+        f"Ranks 0,2-3 wait, directly or not, for rank 1, which {ALREADY.format('MPI_Comm_split')}",
     ),
 }
 
@@ -211,8 +171,10 @@ def go_on(run: Path, ranks: int) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ranks", [2, 4])
-@pytest.mark.parametrize("what", ["the ranks", "the launcher"])
-def test_a_healthy_job_that_was_killed_as_a_whole_blames_nobody(mpi, tmp_path, ranks, what):
+@pytest.mark.parametrize("what", ["the ranks", "the launcher", "one rank"])
+def test_a_healthy_job_that_was_killed_blames_nobody_but_the_rank_that_was(
+    mpi, tmp_path, ranks, what
+):
     run = tmp_path / "run"
     with started(mpi, ranks, "healthy", tmp_path) as job:
         reported(run, lambda _: go_on(run, ranks))
@@ -220,28 +182,21 @@ def test_a_healthy_job_that_was_killed_as_a_whole_blames_nobody(mpi, tmp_path, r
             os.killpg(job.pid, signal.SIGKILL)
             job.wait()
             end_stragglers(0)  # ranks that outlive it
-        else:
+        elif what == "the ranks":
             kill_ranks(run)
+        else:
+            kill_ranks(run, ranks - 1)
+            job.wait()  # the launcher ends the others
     dead = Report(run)
+    if what == "one rank":
+        assert dead.blamed <= {ranks - 1}, dead.verdicts
+        return
     assert dead.blamed == set(), dead.verdicts
     states = {row["state"] for row in rows_of(run, "ranks", "--per-rank", "--json")}
     if states == {"killed"}:  # some MPI libraries leave by exit when their launcher is gone
         (text,) = killed(dead)
-        assert text.startswith(
-            f"All {ranks} ranks {CUT_OFF} Nothing shows that one ended first or hung: "
-        )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("ranks", [2, 4])
-def test_of_a_job_that_ended_because_one_rank_was_killed_no_other_is_blamed(mpi, tmp_path, ranks):
-    run = tmp_path / "run"
-    with started(mpi, ranks, "healthy", tmp_path) as job:
-        reported(run, lambda _: go_on(run, ranks))
-        kill_ranks(run, ranks - 1)
-        job.wait()  # the launcher ends the others
-    dead = Report(run)
-    assert dead.blamed <= {ranks - 1}, dead.verdicts
+        unknown = "Nothing shows that one ended first or hung: "
+        assert text.startswith(f"All {ranks} ranks {CUT_OFF} {unknown}")
 
 
 @pytest.mark.parametrize("ranks", [pytest.param(2, marks=pytest.mark.slow), 4])

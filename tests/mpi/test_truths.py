@@ -15,21 +15,13 @@ pytestmark = pytest.mark.slow
 SCHEMA_VERSION = int(
     re.search(r"user_version = (\d+)", (REPOSITORY / "src/output/schema.sql").read_text())[1]
 )
-RUNS = {
-    "point_to_point": 2,
-    "nonblocking": 2,
-    "persistent": 2,
-    "completion": 2,
-    "collectives": 4,
-    "collectives_nonblocking_large": 4,
-    "communicators": 4,
-    "creation_order": 4,
-    "threads": 2,
-    "many_requests": 2,
-    "equal_handles": 2,
-    "many_calls": 2,
-    "overlap": 2,
-}
+RUNS = dict.fromkeys(
+    "point_to_point nonblocking persistent completion threads many_requests equal_handles "
+    "many_calls overlap".split(),
+    2,
+) | dict.fromkeys(
+    "collectives collectives_nonblocking_large communicators creation_order".split(), 4
+)
 
 
 # Rows that contradict them.
@@ -76,20 +68,15 @@ def for_all_ranks(run, sql):
     return [row for rank in range(run.ranks) for row in run.query(rank, sql)]
 
 
-def test_the_database_is_sound_and_of_this_schema(run):
-    assert for_all_ranks(run, "PRAGMA integrity_check") == [("ok",)] * run.ranks
-    assert for_all_ranks(run, "PRAGMA application_id") == [(1668116582,)] * run.ranks
-    assert for_all_ranks(run, "PRAGMA user_version") == [(SCHEMA_VERSION,)] * run.ranks
+def test_the_database_is_sound_of_this_schema_and_contradicts_nothing_that_is_always_true(run):
+    for pragma, value in (
+        ("integrity_check", "ok"),
+        ("application_id", 1668116582),
+        ("user_version", SCHEMA_VERSION),
+    ):
+        assert for_all_ranks(run, f"PRAGMA {pragma}") == [(value,)] * run.ranks
     assert len(set(for_all_ranks(run, "SELECT run_id FROM rank"))) == 1
-
-
-def test_no_row_contradicts_what_is_always_true(run):
     found = {truth: for_all_ranks(run, sql) for truth, sql in UNTRUE.items()}
     assert found == dict.fromkeys(UNTRUE, [])
-
-
-def test_calls_are_described_as_their_tables_say(run):
-    described = set(
-        for_all_ranks(run, "SELECT name, family, library, form, bandwidth, waits_for FROM call")
-    )
-    assert described and described <= set(CALLS.values())
+    described = "SELECT name, family, library, form, bandwidth, waits_for FROM call"
+    assert set() < set(for_all_ranks(run, described)) <= set(CALLS.values())

@@ -3,8 +3,6 @@ here judges a time."""
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import json
 import os
 import shlex
@@ -16,7 +14,7 @@ import pytest
 from .harness import launch
 from .libraries import Mpi
 from .reporter import answer, the_program
-from .test_replay import REPLAY
+from .test_replay import REPLAY, signed
 
 pytestmark = pytest.mark.slow
 
@@ -41,52 +39,43 @@ class Kind(NamedTuple):
     row: str  # up to the candidates
     forced: str  # the bad one, as the variable's value
     bad: int
-    better: int
-    name: str
+    better: int = 3
+    name: str = "recursive_doubling"
 
 
+TUNED = "coll_tuned_allreduce_algorithm"
+INTRA = "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM"
 KINDS = {
     "openmpi": Kind(
-        "Open MPI",
-        "OMPI_MCA_coll_tuned_allreduce_algorithm",
-        "coll_tuned_allreduce_algorithm,coll_tuned_allreduce_algorithm_segmentsize",
-        "segmented_ring",
-        5,
-        3,
-        "recursive_doubling",
+        "Open MPI", f"OMPI_MCA_{TUNED}", f"{TUNED},{TUNED}_segmentsize", "segmented_ring", 5
     ),
-    "mpich": Kind(
-        "MPICH",
-        "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM",
-        "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM,-",
-        "smp",
-        2,
-        3,
-        "recursive_doubling",
-    ),
+    "mpich": Kind("MPICH", INTRA, f"{INTRA},-", "smp", 2),
 }
 SETTINGS = {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1", "OMPI_MCA_pml_monitoring_enable": "1"}
 
 
+def described(mpi: Mpi) -> dict[str, str]:
+    """The library, and its path."""
+    words = [str(REPLAY), "--algorithms"]
+    lines = launch(mpi, 1, words, Path.cwd(), {}).stdout.splitlines()
+    return dict(
+        line.partition(" ")[::2] for line in lines if line[:8] == "library " or line[:5] == "path "
+    )
+
+
 @pytest.fixture
-def kind(mpi: Mpi) -> Kind:
-    version = mpi_version(mpi)
+def kind(mpi):
+    version = described(mpi).get("library", "")
     if mpi.family not in KINDS or not version.startswith(("Open MPI v4.1", "MPICH Version:\t4.0")):
         pytest.skip(f"tune is tried with Open MPI 4.1 and MPICH 4.0, not with {version}")
     return KINDS[mpi.family]
 
 
-def mpi_version(mpi: Mpi) -> str:
-    found = launch(mpi, 1, [str(REPLAY), "--algorithms"], Path.cwd(), {})
-    return found.stdout.partition("library ")[2].partition("\n")[0]
-
-
 @pytest.fixture
-def kit(tmp_path: Path) -> Path:
-    text = KIT + "".join(f"program {rank} 0 0\n" + "0 0\n0 1\n" * 6 for rank in range(RANKS))
-    digest = hashlib.sha256(text.encode()).hexdigest()
+def kit(tmp_path):
     path = tmp_path / "job.kit"
-    path.write_bytes(gzip.compress(f"commprof-kit 1\nsha256 {digest}\n{text}".encode()))
+    programs = (f"program {rank} 0 0\n" + "0 0\n0 1\n" * 6 for rank in range(RANKS))
+    path.write_bytes(signed(KIT + "".join(programs)))
     return path
 
 
@@ -167,50 +156,27 @@ def test_a_replay_without_a_race_leaves_open_mpis_monitoring_alone(mpi, kind, ki
     assert any(line.startswith("E\t0\t1\t") for line in sent), sent
 
 
-def evidence(mpi: Mpi, kind: Kind, kit: Path, folder: Path, sent: list[set[tuple]]) -> None:
+def evidence(mpi: Mpi, kind: Kind, folder: Path, sent: list[set[tuple]]) -> None:
     """The result of a search that found the better algorithm twice as fast in eight launches."""
-    library = launch(mpi, 1, [str(REPLAY), "--algorithms"], folder, {}).stdout.splitlines()
-    path = next(line[5:] for line in library if line.startswith("path "))
     counts = [[[int(word) for word in rank] for rank in next(iter(each))] for each in sent]
     segment = 0 if mpi.family == "openmpi" else None
+    candidates = (["as launched", -1, None], [kind.name, kind.better, segment])
     tried = [
-        {"candidate": ["as launched", -1, None], "counts": counts[0]},
-        {"candidate": [kind.name, kind.better, segment], "counts": counts[1]},
+        {"candidate": candidate, "counts": count, "transfer_ns": 1.0, "fate": ""}
+        for candidate, count in zip(candidates, counts)
     ]
-    (folder / "evidence.json").write_text(
-        json.dumps(
-            {
-                "format": "commprof-tune",
-                "version": 2,
-                "layout": [RANKS],
-                "stands": None,
-                "failing": "",
-                "family": kind.family,
-                "library": "test",
-                "path": path,
-                "kit": "0" * 64,
-                "launch": f"{shlex.join(mpi.mpirun)} -n {RANKS} {{}}",
-                "counted": "any",
-                "launches": 10,
-                "seconds": 1.0,
-                "rows": [
-                    {
-                        "call": "MPI_Allreduce",
-                        "bytes": BYTES,
-                        "ranks": RANKS,
-                        "nodes": 1,
-                        "share": 0.5,
-                        "tried": [{**each, "transfer_ns": 1.0, "fate": ""} for each in tried],
-                        "pairs": [[100.0, 50.0 + number] for number in range(8)],
-                    }
-                ],
-            }
-        )
-    )
+    row = {"call": "MPI_Allreduce", "bytes": BYTES, "ranks": RANKS, "nodes": 1, "share": 0.5}
+    pairs = [[100.0, 50.0 + number] for number in range(8)]
+    known = {"format": "commprof-tune", "version": 2, "layout": [RANKS], "stands": None}
+    known |= {"failing": "", "family": kind.family, "library": "test", "kit": "0" * 64}
+    known |= {"path": described(mpi)["path"], "counted": "any", "launches": 10, "seconds": 1.0}
+    known["launch"] = f"{shlex.join(mpi.mpirun)} -n {RANKS} {{}}"
+    known["rows"] = [{**row, "tried": tried, "pairs": pairs}]
+    (folder / "evidence.json").write_text(json.dumps(known))
 
 
 @pytest.fixture
-def written(mpi, kind, kit, tmp_path, monkeypatch, request) -> Path:
+def written(mpi, kind, kit, tmp_path, monkeypatch, request):
     """The folder of a search where a bad algorithm is set, with the file. Tests with a family are
     of that one alone."""
     arguments = getattr(request.node, "callspec").params
@@ -220,10 +186,9 @@ def written(mpi, kind, kit, tmp_path, monkeypatch, request) -> Path:
     for name, value in {**mpi.environment, kind.variable: kind.forced}.items():
         monkeypatch.setenv(name, value)
     row = f"MPI_Allreduce,{BYTES},{RANKS},{kind.row}"
-    found = raced(
-        mpi, kit, f"{row},-,{kind.better}", tmp_path / "race", **{kind.variable: kind.forced}
-    )
-    evidence(mpi, kind, kit, tmp_path, [found[0], found[1]])
+    forced = {kind.variable: kind.forced}
+    found = raced(mpi, kit, f"{row},-,{kind.better}", tmp_path / "race", **forced)
+    evidence(mpi, kind, tmp_path, [found[0], found[1]])
     assert answer("tune", "write", tmp_path).exit_status == 0
     return tmp_path
 
@@ -234,16 +199,12 @@ def test_a_file_is_written_and_taken_where_a_bad_algorithm_was_set(written):
     outcome = answer("tune", "verify", written)
     assert outcome.exit_status == 0, outcome
     assert "Taken           1 of 1 rule" in outcome.stdout
-    settings = written / "settings.sh"
-    settings.write_text(
-        "".join(line for line in settings.read_text().splitlines(True) if "export" not in line)
-    )
+    without_lines(written / "settings.sh", "export")
     outcome = answer("tune", "verify", written)
     assert outcome.exit_status == 1 and "NOT taken: MPI_Allreduce" in outcome.stdout
 
 
-def file_changed(folder: Path, *changes: tuple[str, str]) -> None:
-    (path,) = folder.glob("rules.*")
+def changed(path: Path, *changes: tuple[str, str]) -> None:
     text = path.read_text()
     for before, after in changes:
         assert before in text, text
@@ -251,94 +212,75 @@ def file_changed(folder: Path, *changes: tuple[str, str]) -> None:
     path.write_text(text)
 
 
-ZERO = "0 0 0 0 # as the library decides\n"
-RULED = f"4 # ranks and more\n3 # sizes of messages\n{ZERO}"
-
-
-def without_file(folder: Path) -> None:
+def rules(folder: Path) -> Path:
     (path,) = folder.glob("rules.*")
-    path.unlink()
+    return path
 
 
-def with_an_algorithm_of_nodes(folder: Path) -> None:
-    """It needs nodes of several ranks: a communicator of one node is as large as the job's, and
-    there it ends the job."""
-    path = folder / "evidence.json"
-    path.write_text(path.read_text().replace('"recursive_doubling", 3', '"smp", 2'))
+def rewritten(folder: Path, change: tuple[str, str]) -> None:
+    """By other evidence."""
+    changed(folder / "evidence.json", change)
     assert answer("tune", "write", folder).exit_status == 0
 
 
-def without_a_rule_for_size_0(folder: Path) -> None:
-    without = "4 # ranks and more\n2 # sizes of messages\n"
-    file_changed(folder, (RULED, without))
+def without_lines(path: Path, word: str) -> None:
+    lines = path.read_text().splitlines(True)
+    path.write_text("".join(line for line in lines if word not in line))
 
 
-def for_fewer_ranks(folder: Path) -> None:
-    """Closed above them."""
-    moved = ("4 # ranks and more", "2 # ranks and more"), ("5 # ranks", "3 # ranks")
-    file_changed(folder, *moved)
+ZERO = "0 0 0 0 # as the library decides\n"
+RULED = f"4 # ranks and more\n3 # sizes of messages\n{ZERO}"
+# closed above them
+FEWER = (("4 # ranks and more", "2 # ranks and more"), ("5 # ranks", "3 # ranks"))
+
+
+def with_one_collective(folder: Path) -> None:
+    table = json.loads(rules(folder).read_text())
+    name = "collective=allreduce"
+    rules(folder).write_text(json.dumps({name: table[name]}))
 
 
 def as_json(folder: Path) -> None:
     assert answer("tune", "write", folder, "--format", "openmpi-json").exit_status == 0
 
 
-def with_the_variable(folder: Path) -> None:
-    settings = folder / "settings.sh"
-    lines = settings.read_text().splitlines(True)
-    settings.write_text("".join(line for line in lines if "unset" not in line))
+NONE = ("MPIR_Allreduce_intra_recursive_doubling", "MPIR_Allreduce_intra_none")
+WITHOUT_0 = (RULED, "4 # ranks and more\n2 # sizes of messages\n")
+WAYS = {
+    "openmpi without file": lambda folder: rules(folder).unlink(),
+    "openmpi without a rule for size 0": lambda folder: changed(rules(folder), WITHOUT_0),
+    "openmpi for fewer ranks": lambda folder: changed(rules(folder), *FEWER),
+    "openmpi as json": as_json,
+    "mpich without file": lambda folder: rules(folder).unlink(),
+    "mpich with one collective": with_one_collective,
+    "mpich with an unknown algorithm": lambda folder: changed(rules(folder), NONE),
+    "mpich with the variable": lambda folder: without_lines(folder / "settings.sh", "unset"),
+    "mpich for fewer ranks of a node": lambda folder: rewritten(
+        folder, ('"nodes": 1', '"nodes": 2')
+    ),
+    # it needs nodes of several ranks: a communicator of one node is as large as the job's, and
+    # there it ends the job
+    "mpich with an algorithm of nodes": lambda folder: rewritten(
+        folder, ('"recursive_doubling", 3', '"smp", 2')
+    ),
+}
+LOUD = ("mpich without file", "mpich with one collective", "mpich with an unknown algorithm")
 
 
-def for_fewer_ranks_of_a_node(folder: Path) -> None:
-    path = folder / "evidence.json"
-    path.write_text(path.read_text().replace('"nodes": 1', '"nodes": 2'))
-    assert answer("tune", "write", folder).exit_status == 0
-
-
-def with_one_collective(folder: Path) -> None:
-    (path,) = folder.glob("rules.*")
-    table = json.loads(path.read_text())
-    path.write_text(json.dumps({"collective=allreduce": table["collective=allreduce"]}))
-
-
-def with_an_unknown_algorithm(folder: Path) -> None:
-    file_changed(folder, ("MPIR_Allreduce_intra_recursive_doubling", "MPIR_Allreduce_intra_none"))
-
-
-SILENT, LOUD = "NOT taken: MPI_Allreduce", "failed, "
-
-
-@pytest.mark.parametrize(
-    ("family", "broken", "said"),
-    [
-        ("openmpi", without_file, SILENT),
-        ("openmpi", without_a_rule_for_size_0, SILENT),
-        ("openmpi", for_fewer_ranks, SILENT),
-        ("openmpi", as_json, SILENT),
-        ("mpich", without_file, LOUD),
-        ("mpich", with_one_collective, LOUD),
-        ("mpich", with_an_unknown_algorithm, LOUD),
-        ("mpich", with_the_variable, SILENT),
-        ("mpich", for_fewer_ranks_of_a_node, SILENT),
-        ("mpich", with_an_algorithm_of_nodes, SILENT),
-    ],
-)
-def test_verify_sees_each_way_in_which_a_library_ignores_a_file(written, family, broken, said):
-    broken(written)
+@pytest.mark.parametrize(("family", "way"), [(way.split()[0], way) for way in WAYS])
+def test_verify_sees_each_way_in_which_a_library_ignores_a_file(written, family, way):
+    WAYS[way](written)
     outcome = answer("tune", "verify", written)
+    said = "failed, " if way in LOUD else "NOT taken: MPI_Allreduce"
     assert outcome.exit_status == 1 and said in outcome.stdout + outcome.stderr, outcome
 
 
 @pytest.mark.parametrize("family", ["openmpi"])
-def test_rules_of_open_mpi_are_open_upwards_unless_they_are_closed(written, family):
+def test_rules_of_open_mpi_are_open_upwards_and_win_over_a_variable(written, family):
     """A rule for 2 ranks holds for 4, where nothing closes it."""
-    for_fewer_ranks(written)
-    closing = f"3 # ranks and more\n1 # sizes of messages\n{ZERO}"
-    file_changed(written, (closing, ""), ("3 # sizes of communicators", "2 # sizes"))
+    without_lines(written / "settings.sh", "unset")
     assert answer("tune", "verify", written).exit_status == 0
-
-
-@pytest.mark.parametrize("family", ["openmpi"])
-def test_the_file_wins_over_a_variable_of_open_mpi(written, family):
-    with_the_variable(written)
+    closing = f"3 # ranks and more\n1 # sizes of messages\n{ZERO}"
+    is_open = (closing, ""), ("3 # sizes of communicators", "2 # sizes")
+    changed(rules(written), *FEWER, *is_open)
     assert answer("tune", "verify", written).exit_status == 0

