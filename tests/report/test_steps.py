@@ -11,7 +11,7 @@ import planted
 import pytest
 import training
 from cases import Columns, No, Row, check
-from commprof_report.base import Columns as Arrays, Texts, summarize, table
+from commprof_report.base import Columns as Arrays, Texts, chance, score, table
 from commprof_report.base.summarize import matched
 from commprof_report.steps.boundaries import Boundaries
 from commprof_report.steps.long_steps import explained, trend, why_longer
@@ -710,10 +710,10 @@ def test_an_outlier_in_which_no_call_took_longer_names_none(call_ns, why):
 
 def test_the_chance_of_an_order_is_that_of_all_permutations():
     for places in (2, 5, 6):
-        scores = [summarize.score(order) for order in permutations(range(places))]
+        scores = [score(order) for order in permutations(range(places))]
         for least in range(places * (places - 1) // 2 + 1):
             share = sum(abs(score) >= least for score in scores) / len(scores)
-            assert summarize.chance(places, least) == pytest.approx(share)
+            assert chance(places, least) == pytest.approx(share)
 
 
 @pytest.mark.parametrize("count", (20, 48, 300))

@@ -12,8 +12,23 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ..base import NONE, Flags, Row, gathered, grouped, np, threshold, units, whole
-from ..base.summarize import View, measures, of_groups, own, ratio, summarize
+from ..base import (
+    Flags,
+    NONE,
+    Row,
+    View,
+    gathered,
+    grouped,
+    measures,
+    np,
+    of_groups,
+    own,
+    ratio,
+    summarize,
+    threshold,
+    units,
+    whole,
+)
 from ..calls.parts import Negotiation
 from ..calls.views import is_call, size_rows
 from ..late.late_ranks import Late

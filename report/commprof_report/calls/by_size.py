@@ -22,30 +22,28 @@ from typing import Any
 
 from ..base import (
     AS_EVERYWHERE,
-    NONE,
     Field,
     Floats,
-    Row,
-    found_in,
-    np,
-    number,
-    query,
-    row_type,
-    text,
-    threshold,
-    units,
-)
-from ..base.summarize import (
     HVPROF_BOUNDS,
     HVPROF_HIGH,
     HVPROF_LOW,
+    NONE,
+    Row,
     Sums,
     View,
+    found_in,
     line_ns,
+    np,
+    number,
+    query,
     ratio,
+    row_type,
     summarize,
     summed,
+    text,
+    threshold,
     total,
+    units,
 )
 from ..run import cells_of, columns_of
 from .views import best_timed, one_rank, timed_on

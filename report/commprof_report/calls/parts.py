@@ -19,16 +19,22 @@ from ..base import (
     Field,
     Flags,
     Row,
+    Table,
     Texts,
+    View,
+    among,
     keys,
     number,
+    own,
     query,
     read,
     row_type,
+    summarize,
+    sums as grouped_by,
     text,
+    total,
     units,
 )
-from ..base.summarize import Table, View, among, own, summarize, sums as grouped_by, total
 from ..run import Cells, cells_of, cpu_times, traffic_classify, view_rows
 from .views import RANK_SUMS, busiest_threads, is_call, is_device, is_working
 

@@ -47,12 +47,12 @@ from ..base import (
     of_buckets,
     own,
     query,
+    summarize,
     sums,
     threshold,
     total,
     units,
 )
-from ..base.summarize import summarize
 from ..experiment.plan import canaries_read
 from ..gpu.gpu_activity import nccl_algorithm_text
 from ..late import late_ranks

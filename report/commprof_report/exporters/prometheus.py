@@ -7,8 +7,11 @@ from collections import namedtuple
 from collections.abc import Iterable, Iterator
 from typing import Any, Callable
 
-from ..base import present, units
-from ..base.summarize import summarize
+from ..base import (
+    present,
+    summarize,
+    units,
+)
 from ..calls.parts import rank_rows
 from ..calls.views import DEVICE_TOTALS, TOTALS
 from ..gpu import gpu_activity

@@ -28,21 +28,27 @@ from sqlite3 import Connection
 
 from ..base import (
     AS_EVERYWHERE,
+    Counters,
     Field,
     Flags,
     Ints,
     Row,
     Texts,
+    View,
+    among,
     gathered,
+    measures,
     np,
     number,
     query,
+    ratio,
     row_type,
+    summarize,
     text,
+    total,
     units,
     whole,
 )
-from ..base.summarize import Counters, View, among, measures, ratio, summarize, total
 from ..run import columns_of, histogram_of
 from .overlap import (
     OTHER_STREAM,

@@ -31,12 +31,12 @@ from ..base import (
     row_type,
     share as share_text,
     size,
+    summarize,
     sums as grouped_by,
     text,
     threshold,
     values_of,
 )
-from ..base.summarize import summarize
 from ..calls.views import PASSES
 from ..run import Cells
 from .causes import Causes, Compared

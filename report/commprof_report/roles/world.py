@@ -27,11 +27,11 @@ from ..base import (
     np,
     own,
     query,
+    summarize,
     threshold,
     total,
     whole,
 )
-from ..base.summarize import summarize
 from ..run.sampled import communicators, sampled
 from ..run.selection import cells_of, run_communicators, traffic_classify
 

@@ -18,29 +18,27 @@ from sqlite3 import Connection, Cursor
 from typing import Any
 
 from ..base import (
+    BINS,
     Columns,
+    Counters,
     Flags,
+    Histogram,
     Ints,
     Row,
     Texts,
     UsageError,
-    np,
-    option,
-    query,
-    read,
-    threshold,
-    units,
-    whole,
-)
-from ..base.summarize import (
-    BINS,
-    Counters,
-    Histogram,
     View,
     durations,
     measures,
+    np,
+    option,
     own,
+    query,
+    read,
     summarize,
+    threshold,
+    units,
+    whole,
 )
 from .run import Run
 from .unseen import reasons_found

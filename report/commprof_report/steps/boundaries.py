@@ -36,12 +36,12 @@ from ..base import (
     np,
     present,
     query,
+    summarize,
     table,
     threshold,
     units,
     warm_up,
 )
-from ..base.summarize import summarize
 from ..calls.parts import region_spans
 from ..calls.views import is_call
 from ..late.marks import HANDED

@@ -41,12 +41,13 @@ from ..base import (
     Texts,
     Unknown,
     by_rank,
+    chance,
     gathered,
     grouped,
     np,
     numbered,
     row_type,
-    summarize,
+    score,
     threshold,
     units,
     whole,
@@ -150,12 +151,12 @@ def trend(step_ns: Sequence[float]) -> Row:
     if len(step_ns) < FEWEST_STEPS:
         return Trend("unknown", None, None, None)
     medians = [median(step_ns[begin:end]) for begin, end in parts(len(step_ns))]
-    score = summarize.score(medians)
+    in_order = score(medians)
     tenth = len(step_ns) // 10
     first_ns, last_ns = median(step_ns[:tenth]), median(step_ns[-tenth:])
-    change_ns, p = last_ns - first_ns, summarize.chance(len(medians), abs(score))
-    is_notable = change_ns * score > 0 and abs(change_ns) >= NOTABLE * median(step_ns)
-    seen = ("slower" if score > 0 else "faster") if p < TREND_LEVEL and is_notable else "none"
+    change_ns, p = last_ns - first_ns, chance(len(medians), abs(in_order))
+    is_notable = change_ns * in_order > 0 and abs(change_ns) >= NOTABLE * median(step_ns)
+    seen = ("slower" if in_order > 0 else "faster") if p < TREND_LEVEL and is_notable else "none"
     return Trend(seen, p, first_ns, last_ns)
 
 

@@ -42,13 +42,13 @@ from ..base import (
     row_type,
     share,
     size,
+    summarize,
     table,
     text,
     three_digits,
     total,
     units,
 )
-from ..base.summarize import summarize
 from ..calls.views import is_completion, is_in_mpi, is_poll
 from ..late.depends import Waits
 from ..late.late_ranks import Late

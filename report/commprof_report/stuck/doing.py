@@ -29,8 +29,17 @@ from operator import attrgetter
 from sqlite3 import Connection
 from typing import Union
 
-from ..base import Row, by, gathered, present, query, units
-from ..base.summarize import View, summarize, total
+from ..base import (
+    Row,
+    View,
+    by,
+    gathered,
+    present,
+    query,
+    summarize,
+    total,
+    units,
+)
 from ..calls.parts import rank_rows
 from ..calls.views import is_call, is_device, is_in_mpi, is_working
 from ..run import CUT_OFF, PEER_ANY, PEER_OUTSIDE, Run, cells_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from commprof_report.base import summarize, units
+from commprof_report.base import chance, units
 from commprof_report.late.wait_split import OUTSIDE, UNSPLIT
 from commprof_report.steps.boundaries import outlier_limit
 from commprof_report.steps.long_steps import Span, foreign_calls, is_known, parts, trend, why_longer
@@ -59,7 +59,7 @@ def trend_level(p: float) -> str:
             for parts in range(8, 17)
             for score in range(parts * (parts - 1) // 2, 0, -2)
         ),
-        key=lambda each: abs(summarize.chance(*each) - p),
+        key=lambda each: abs(chance(*each) - p),
     )
     order = list(range(parts))
     for _ in range((parts * (parts - 1) // 2 - score) // 2):
