@@ -7,6 +7,7 @@ import json
 import math
 import random
 import sqlite3
+from itertools import product
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -41,20 +42,12 @@ def planted(
         for place, (size, transfer_ns) in enumerate(TRANSFERS.items()):
             come_ns = (step * 3 + place + 1) * 20 * MS + min(step, slow_steps) * 30 * MS
             arrivals = [come_ns, come_ns + (0 if size == TINY else SKEW_NS)]
-            job.collective(
-                "MPI_Allreduce",
-                arrivals,
-                [round(transfer_ns * factors.get(size, 1.0) * scale)] * 2,
-                message_bytes=size,
-            )
-    for rank in range(2):
-        job.add("fact", world_rank=rank, key="command_line", value=f"{command} {calls}")
-        job.add(
-            "fact",
-            world_rank=rank,
-            key="mpi_version",
-            value="Open MPI v4.1.4, package: Debian OpenMPI",
-        )
+            spent_ns = round(transfer_ns * factors.get(size, 1.0) * scale)
+            job.collective("MPI_Allreduce", arrivals, [spent_ns] * 2, message_bytes=size)
+    facts = {"command_line": f"{command} {calls}"}
+    facts["mpi_version"] = "Open MPI v4.1.4, package: Debian OpenMPI"
+    for rank, (key, value) in product(range(2), facts.items()):
+        job.add("fact", world_rank=rank, key=key, value=value)
     return job.write(path)
 
 
@@ -72,40 +65,27 @@ def sides(
     for block in range(blocks):
         for place, side in enumerate("ab" if block % 2 == 0 else "ba"):
             scale = math.exp(chance.gauss(0, noise))
-            own = {
-                size: scale * (factors.get(size, 1.0) if side == "b" else 1.0) for size in TRANSFERS
-            }
-            start_s = 60 * (2 * block + place)
-            runs.append(
-                planted(
-                    folder / f"{side}-{block}.db",
-                    start_s,
-                    own,
-                    **{"calls": calls, **(of_second if side == "b" else {})},
-                )
-            )
+            changes = factors if side == "b" else {}
+            own = {size: scale * changes.get(size, 1.0) for size in TRANSFERS}
+            how = {"calls": calls, **(of_second if side == "b" else {})}
+            path = folder / f"{side}-{block}.db"
+            runs.append(planted(path, 60 * (2 * block + place), own, **how))
     return runs
 
 
 def words(runs: list[Path]) -> list[object]:
-    return [
-        *(run for run in runs if run.name[0] == "a"),
-        "--",
-        *(run for run in runs if run.name[0] == "b"),
-    ]
+    first, second = ([run for run in runs if run.name[0] == side] for side in "ab")
+    return [*first, "--", *second]
 
 
 def changed(runs: list[Path], statement: str) -> list[Path]:
     """A copy of the runs in which the statement was executed on each run of b."""
-    copies = []
-    for run in runs:
-        folder = run.parent / "changed"
-        folder.mkdir(exist_ok=True)
-        copy = folder / run.name
+    copies = [run.parent / "changed" / run.name for run in runs]
+    for run, copy in zip(runs, copies):
+        copy.parent.mkdir(exist_ok=True)
         copy.write_bytes(run.read_bytes())
         if run.name[0] == "b":
             execute(copy, statement)
-        copies.append(copy)
     return copies
 
 
@@ -130,12 +110,10 @@ def remove_rank(run: Path, rank: int) -> None:
     """As if the file of this rank had not been there."""
     connection = sqlite3.connect(run)
     of_ranks = (
-        "SELECT t.name FROM sqlite_master AS t, pragma_table_info(t.name) AS c WHERE "
-        "t.type "
-        "= 'table' AND c.name = 'world_rank'"
+        "SELECT t.name FROM sqlite_master AS t, pragma_table_info(t.name) AS c "
+        "WHERE t.type = 'table' AND c.name = 'world_rank'"
     )
-    tables = [name for (name,) in connection.execute(of_ranks)]
-    for table in tables:
+    for (table,) in connection.execute(of_ranks).fetchall():
         connection.execute(f"DELETE FROM {table} WHERE world_rank = ?", (rank,))
     connection.commit()
     connection.close()
@@ -169,19 +147,10 @@ def measured(
 
 def experiment(folder: Path, runs: list[Path]) -> Path:
     arms = [{"name": side, "command": f"mpirun {side}"} for side in "ab"]
-    (folder / "experiment.json").write_text(
-        json.dumps({"format": "commprof-experiment", "version": 1, "arms": arms})
-    )
-    lines = [
-        json.dumps(
-            {
-                "block": int(run.stem[2:]) + 1,
-                "arm": run.name[0],
-                "folder": str(run.relative_to(folder)),
-                "status": "ok",
-            }
-        )
-        for run in runs
-    ]
-    (folder / "runs.jsonl").write_text("\n".join(lines) + "\n")
+    plan = {"format": "commprof-experiment", "version": 1, "arms": arms}
+    (folder / "experiment.json").write_text(json.dumps(plan))
+    with open(folder / "runs.jsonl", "w") as lines:
+        for run in runs:
+            done = {"block": int(run.stem[2:]) + 1, "arm": run.name[0], "status": "ok"}
+            print(json.dumps({**done, "folder": str(run.relative_to(folder))}), file=lines)
     return folder

@@ -7,6 +7,7 @@ import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 
 from commprof_report.fleet.job import SECOND_NS, Job, hashed, job_read
@@ -61,102 +62,58 @@ def jobs_of(fleet: Fleet, templates: Sequence[Job]) -> Iterator[Job]:
             for place, node in enumerate(nodes)
         ]
         is_after = fleet.change_day is not None and day >= fleet.change_day and program == 1
-        yield _job(
-            templates[number % len(templates)],
-            number,
-            fleet,
-            nodes,
-            work,
-            wall_ns,
-            start_s,
-            f"user{user}",
-            f"app{program}",
-            chance,
-            fleet.change if is_after else 1.0,
-            is_after,
-        )
+        own = {"run": hashed(f"{fleet.seed} {number}"), "run_id": str(100_000 + number)}
+        own |= {"start_s": start_s, "day": _day(start_s), "wall_ns": wall_ns}
+        own |= {"user_name": f"user{user}", "program": f"app{program}", "hosts": len(nodes)}
+        template, change = templates[number % len(templates)], fleet.change if is_after else 1.0
+        yield _job(template, own, nodes, work, chance, change, is_after)
 
 
 def _job(
     template: Job,
-    number: int,
-    fleet: Fleet,
+    own: dict,
     nodes: Sequence[int],
     work: Sequence[float],
-    wall_ns: int,
-    start_s: int,
-    user: str,
-    program: str,
     chance: random.Random,
-    factor: float,
+    change: float,
     is_after: bool,
 ) -> Job:
-    run = hashed(f"{fleet.seed} {number}")
-    sync = [round(max(work) - own + 0.1 * wall_ns) for own in work]
-    others = [(sum(sync) - own) / (len(sync) - 1) - own for own in sync]
-    ranks = PER_HOST * len(nodes)
-    day = _day(start_s)
-    row = dict(zip((name for name in TABLES["job"] if name != "part"), template.rows["job"][0]))
+    """own: columns of its row. change: of the time of its collectives."""
+    run, wall_ns, ranks = own["run"], own["wall_ns"], PER_HOST * len(nodes)
+    sync = [round(max(work) - each + 0.1 * wall_ns) for each in work]
+    others = [(sum(sync) - each) / (len(sync) - 1) - each for each in sync]
+    row = dict(zip(_columns("job"), template.rows["job"][0]))
     scale = wall_ns * ranks / row["rank_ns"] * math.exp(chance.gauss(0, 0.05))
-    in_row, in_bucket = ([n for n in TABLES[t] if n != "part"] for t in ("row", "bucket"))
-    calls, total, volume = (in_row.index(key) for key in ("calls", "total_ns", "volume_bytes"))
-    rows, buckets = [], []
+    rows = []
     for values in template.rows["row"]:
-        own = [run, *values[1:]]
-        slower = factor if own[in_row.index("family")] == "collective" else 1.0
-        own[calls] = max(1, round(own[calls] * scale))
-        own[total] = round(own[total] * scale * slower)
-        own[volume] = round(own[volume] * scale)
-        rows.append(tuple(own))
-    for values in template.rows["bucket"]:
-        buckets.append((run, *values[1:-1], max(1, round(values[-1] * scale))))
-    assert in_bucket[-1] == "calls"
-    row.update(
-        run=run,
-        run_id=str(100_000 + number),
-        start_s=start_s,
-        day=day,
-        user_name=user,
-        program=program,
-        hosts=len(nodes),
-        ranks=ranks,
-        ranks_read=ranks,
-        wall_ns=wall_ns,
-        rank_ns=wall_ns * ranks,
-        in_mpi_ns=PER_HOST * sum(sync),
-        sync_ns=PER_HOST * sum(sync),
-        uneven_ns=PER_HOST * (sum(sync) - min(sync) * len(sync)),
-    )
+        cell = dict(zip(_columns("row"), values), run=run)
+        slower = change if cell["family"] == "collective" else 1.0
+        cell["calls"] = max(1, round(cell["calls"] * scale))
+        cell["total_ns"] = round(cell["total_ns"] * scale * slower)
+        cell["volume_bytes"] = round(cell["volume_bytes"] * scale)
+        rows.append(tuple(cell.values()))
+    assert _columns("bucket")[-1] == "calls"
+    buckets = [
+        (run, *values[1:-1], max(1, round(values[-1] * scale)))
+        for values in template.rows["bucket"]
+    ]
+    row |= {**own, "ranks": ranks, "ranks_read": ranks, "rank_ns": wall_ns * ranks}
+    row["in_mpi_ns"] = row["sync_ns"] = PER_HOST * sum(sync)
+    row["uneven_ns"] = PER_HOST * (sum(sync) - min(sync) * len(sync))
     build = "b2" if is_after else "a1"
     settings = [(run, "env.UCX_TLS", "rc,sm"), (run, "build_id.libmpi.so.40", build)]
     hosts = [
-        (
-            run,
-            f"node{node:03}",
-            place,
-            PER_HOST,
-            wall_ns,
-            PER_HOST * sync[place],
-            int(sync[place] == min(sync)),
-            round(others[place]),
-        )
-        for place, node in enumerate(nodes)
+        (run, f"node{node:03}", place, PER_HOST, wall_ns, PER_HOST * waits)
+        + (int(waits == min(sync)), round(more))
+        for place, (node, waits, more) in enumerate(zip(nodes, sync, others))
     ]
-    return Job(
-        run,
-        day[:7],
-        {
-            "folder": [],
-            "setting": settings,
-            "bucket": buckets,
-            "host": hosts,
-            "row": rows,
-            "job": [tuple(row.values())],
-        },
-    )
+    tables = {"folder": [], "setting": settings, "bucket": buckets, "host": hosts, "row": rows}
+    return Job(run, own["day"][:7], {**tables, "job": [tuple(row.values())]})
+
+
+def _columns(table: str) -> list[str]:
+    return [name for name in TABLES[table] if name != "part"]
 
 
 def _day(start_s: int) -> str:
-    import datetime
-
-    return datetime.datetime.fromtimestamp(start_s, datetime.timezone.utc).strftime("%Y-%m-%d")
+    return datetime.fromtimestamp(start_s, timezone.utc).strftime("%Y-%m-%d")

@@ -857,40 +857,29 @@ def write_database(path: Path, rank: Rank) -> Path:
     return path
 
 
-# Tables whose rows are objects of a rank, by their fields.
+# tables whose rows are objects of a rank: the columns are their fields
 ROWS = {
-    "sample_message": (
-        "messages",
-        "thread call communicator direction peer tag number bytes start_ns end_ns completed_ns",
-    ),
-    "sample_start": (
-        "starts",
-        "thread call communicator operation number root bytes start_ns end_ns completed_ns",
-    ),
-    "sample_epoch": (
-        "epochs",
-        "thread call communicator object peer number partners start_ns end_ns",
-    ),
-    "signature": (
-        "signatures",
-        "signature datatype type_bytes extent blocks count op is_commutative "
-        "is_in_place counts_hash memory_kind buffer_at received_at",
-    ),
-    "negotiated_place": ("places", "thread communicator place agreed"),
-    "sample_window": ("windows", "thread begin_ns end_ns"),
-    "step": ("steps", "step thread begin_ns end_ns"),
-    "region_span": ("spans", "thread region begin_ns end_ns"),
-    "gpu_stream": ("streams", "stream device context number"),
-    "nccl_algorithm": (
-        "algorithms",
-        "call communicator bytes is_folded algorithm protocol channels count",
-    ),
-    "gpu_tracing": ("tracings", "begin_ns end_ns ended clock_error_ns records"),
-    "gpu_sample": (
-        "gpu_samples",
-        "stream kind kernel copy is_graph communicator bytes start_ns end_ns",
-    ),
+    "sample_message": "messages",
+    "sample_start": "starts",
+    "sample_epoch": "epochs",
+    "signature": "signatures",
+    "negotiated_place": "places",
+    "sample_window": "windows",
+    "step": "steps",
+    "region_span": "spans",
+    "gpu_stream": "streams",
+    "nccl_algorithm": "algorithms",
+    "gpu_tracing": "tracings",
+    "gpu_sample": "gpu_samples",
 }
+
+
+@lru_cache
+def fields_of(table: str) -> attrgetter:
+    """By the columns after the rank's."""
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(SCHEMA.read_text())
+    return attrgetter(*[row[1] for row in connection.execute(f"PRAGMA table_info({table})")][1:])
 
 
 def rows_of(rank: Rank) -> dict[str, list[tuple]]:
@@ -922,8 +911,8 @@ def rows_of(rank: Rank) -> dict[str, list[tuple]]:
             for one in rank.negotiated_steps
         ],
         **{
-            table: [(own, *attrgetter(*names.split())(one)) for one in getattr(rank, objects)]
-            for table, (objects, names) in ROWS.items()
+            table: [(own, *fields_of(table)(one)) for one in getattr(rank, objects)]
+            for table, objects in ROWS.items()
         },
         **gpu_rows(rank),
     }

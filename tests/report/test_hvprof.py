@@ -205,71 +205,28 @@ def test_other_gradients_are_other_work(report, run_of, in_steps):
 
 def of_nccl(sizes: list[int], kernel_ns: int | None) -> list[Rank]:
     """Twenty steps of these AllReduces, whose kernels begin after the step's end on the host."""
-    ranks = []
-    for world_rank in range(2):
-        samples = []
-        for step in range(20):
-            for place, size in enumerate(sizes):
-                start_ns = (step * 40 + place) * MS
-                device_ns = kernel_ns and (start_ns + 12 * MS, start_ns + 12 * MS + kernel_ns)
-                samples.append(
-                    Sample(
-                        "ncclAllReduce",
-                        start_ns,
-                        start_ns + 8_000,
-                        planted.NCCL,
-                        len(samples) + 1,
-                        bytes=size,
-                        device_ns=device_ns,
-                    )
-                )
-        cells = [
-            Cell("ncclAllReduce", size, [8_000] * 20, planted.NCCL, memory_kind="device")
-            for size in sizes
-        ]
-        cells += [
-            Cell(
-                "ncclAllReduce",
-                size,
-                [kernel_ns] * 20,
-                planted.NCCL,
-                "device",
-                memory_kind="device",
-            )
-            for size in sizes
-            if kernel_ns
-        ]
-        begun = [planted.Collective("ncclAllReduce", size) for _ in range(20) for size in sizes]
-        known = planted.Communicator(
-            planted.NCCL,
-            planted.NCCL_IDENTITY,
-            "",
-            2,
-            world_rank,
-            constructor="ncclCommInitRank",
-            begun=begun,
-            library="nccl",
-        )
-        facts = {
-            "host": "node00",
-            "boot_id": "a1",
-            "time_namespace": "time:[1]",
-            "nccl.version": "2.28.9",
-            "command_line": "train --steps 20",
-        }
-        windows = [Window(0, 10**10)]
-        ranks.append(
-            Rank(
-                world_rank,
-                2,
-                facts=facts,
-                cells=cells,
-                samples=samples,
-                communicators=[known],
-                windows=windows,
-            )
-        )
-    return ranks
+    call, own = "ncclAllReduce", (planted.NCCL, planted.NCCL_IDENTITY, "", 2)
+    facts = {"host": "node00", "boot_id": "a1", "time_namespace": "time:[1]"}
+    facts |= {"nccl.version": "2.28.9", "command_line": "train --steps 20"}
+    made = {"constructor": "ncclCommInitRank", "library": "nccl"}
+    made["begun"] = [planted.Collective(call, size) for _ in range(20) for size in sizes]
+    device = {"memory_kind": "device"}
+    cells = [Cell(call, size, [8_000] * 20, planted.NCCL, **device) for size in sizes]
+    if kernel_ns:
+        timed = ([kernel_ns] * 20, planted.NCCL, "device")
+        cells += [Cell(call, size, *timed, **device) for size in sizes]
+    samples = []
+    for step in range(20):
+        for place, size in enumerate(sizes):
+            at = (step * 40 + place) * MS
+            device_ns = kernel_ns and (at + 12 * MS, at + 12 * MS + kernel_ns)
+            what = {"bytes": size, "device_ns": device_ns, "sequence": len(samples) + 1}
+            samples.append(Sample(call, at, at + 8_000, planted.NCCL, **what))
+    what = {"facts": facts, "cells": cells, "samples": samples, "windows": [Window(0, 10**10)]}
+    return [
+        Rank(rank, 2, communicators=[planted.Communicator(*own, rank, **made)], **what)
+        for rank in range(2)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -34,30 +34,12 @@ SCATTER = (0.98, 1.03, 0.99, 1.01, 1.0, 0.97, 1.02, 1.0)
 
 def run(**differing: object) -> Figures:
     """One rank."""
-    usual = dict(
-        path=Path("run"),
-        run_id="",
-        start_unix_ns=0,
-        world_size=1,
-        ranks=[RANK],
-        missing=0,
-        facts={},
-        step_ns=None,
-        wait_ns=None,
-        transfer_ns=None,
-        time_ns=None,
-        step_trend=STEADY,
-        wall_ns=None,
-        coverage=1.0,
-        estimate_share=0.0,
-        error_ns=0,
-        crowding=None,
-        steps=None,
-        negotiates=False,
-        labels={},
-        canaries={},
-        nccl_algorithms={},
-    )
+    unknown = "step_ns wait_ns transfer_ns time_ns wall_ns crowding steps".split()
+    empty = "facts labels canaries nccl_algorithms".split()
+    none = "start_unix_ns missing estimate_share error_ns negotiates".split()
+    usual = {"path": Path("run"), "run_id": "", "world_size": 1, "ranks": [RANK], "coverage": 1.0}
+    usual |= {"step_trend": STEADY, **dict.fromkeys(unknown), **dict.fromkeys(none, 0)}
+    usual |= {name: {} for name in empty}
     rows: Any = differing.pop("rows", {})
     parts = {(each, "bulk"): row for each, row in rows.items()}
     return Figures(**{**usual, "parts": parts, **differing})  # type: ignore[arg-type]

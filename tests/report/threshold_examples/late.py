@@ -47,23 +47,11 @@ from commprof_report.run.crowding import Use
 from .stored import stored
 
 COUNTED_NS = 1_000_000
-RUN = sums_row(
-    ranks=4,
-    collectives=100,
-    message_calls=0,
-    total_ns=500_000,
-    sampled_ns=500_000,
-    coverage=1.0,
-    sampled_share=1.0,
-    wait_ns=0,
-    transfer_ns=500_000,
-    wait_share=0.0,
-    share_of_wall=0.5,
-    estimate_share=0.0,
-    background_share=0.0,
-    counted_ns=COUNTED_NS,
-    transfer_calls=50,
-)  # all time inside MPI moves data
+SHARES = {"coverage": 1.0, "sampled_share": 1.0, "share_of_wall": 0.5}
+NOTHING = "message_calls wait_ns wait_share estimate_share background_share".split()
+MOVING = dict.fromkeys(("total_ns", "sampled_ns", "transfer_ns"), 500_000)  # all time inside MPI
+COUNTS = {"ranks": 4, "collectives": 100, "counted_ns": COUNTED_NS, "transfer_calls": 50}
+RUN = sums_row(**COUNTS, **MOVING, **SHARES, **dict.fromkeys(NOTHING, 0))
 WAITING = RUN._replace(wait_ns=500_000, transfer_ns=0)
 BLOCKS = 16
 
@@ -186,6 +174,7 @@ NAMES = (
 def among_links(pairs: int, times: float) -> str:
     """So many pairs send messages; those of the first one take so many times as long."""
     texts = Texts()
+    same = (False, False, None, "late sender")
     rows = [
         (
             "abc",
@@ -197,31 +186,18 @@ def among_links(pairs: int, times: float) -> str:
             0,
             0,
             1,
-            round((times if pair == 0 else 1) * 1_000),
-            2 * pair + 1,
-            False,
-            False,
-            None,
-            "late sender",
-            2 * pair + 1,
-            0,
-            1,
-            False,
+            round(1_000 * (1 if pair else times)),
         )
+        + (2 * pair + 1, *same, 2 * pair + 1, 0, 1, False)
         for pair in range(pairs)
         for message in range(FEWEST_BLOCKS)
     ]
     waits = table(Waits, rows, texts, NAMES)
     infos = {"MPI_Recv": CallInfo("MPI_Recv", "mpi", "point-to-point", "", "sender", None, 1, "")}
     hosts = dict.fromkeys(range(2 * pairs), "node")
-    messages = Columns(
-        wait=np.arange(len(rows)),
-        call=waits.call,
-        identity=waits.identity,
-        bytes=waits.bytes,
-        peer=waits.peer,
-        wait_state=waits.wait_state,
-    )
+    names = "call identity bytes peer wait_state".split()
+    of_waits = {name: getattr(waits, name) for name in names}
+    messages = Columns(wait=np.arange(len(rows)), **of_waits)
     found = slow_links(waits, np.ones(len(rows)), messages, infos, hosts, texts)
     return "a slow link" if found else "like others"
 
@@ -253,15 +229,9 @@ def without_numbers(share: float) -> str:
 
 
 def inside(share: float) -> str:
+    doing = {"doing_call": "MPI_Recv", "doing_is_inside": 1, "doing_ns": share * COUNTED_NS}
     connection = stored(
-        doing=[
-            {
-                "world_rank": 0,
-                "doing_call": "MPI_Recv",
-                "doing_is_inside": 1,
-                "doing_ns": share * COUNTED_NS,
-            }
-        ],
+        doing=[{"world_rank": 0, **doing}],
         call=[{"name": "MPI_Recv", "family": "point-to-point"}],
         rank_state=[{"world_rank": 0, "state": "running"}],
         rank_wall=[{"world_rank": 0, "counted_ns": COUNTED_NS}],
