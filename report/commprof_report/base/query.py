@@ -1,4 +1,5 @@
-"""Runs the queries in the .sql files of a folder and returns named tuples."""
+"""Runs the queries in the .sql files of the rooms and returns named tuples. late/hosts is that of
+late/hosts.sql."""
 
 from __future__ import annotations
 
@@ -10,55 +11,45 @@ from typing import NamedTuple, TypeVar
 
 from .core import Row, row_type
 
+ROOMS = Path(__file__).resolve().parents[1]
+
 Kind = TypeVar("Kind", bound=NamedTuple)
 
 
-class Folder:
-    """The queries in a folder; name.sql has the query `name`."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def text(self, name: str) -> str:
-        return (self.folder / f"{name}.sql").read_text(encoding="utf-8")
-
-    def run(
-        self, connection: sqlite3.Connection, name: str, **parameters: object
-    ) -> sqlite3.Cursor:
-        """Executes all statements of name.sql; returns the cursor of the last one."""
-        cursor = connection.cursor()
-        for statement in statements(self, name):
-            cursor.execute(statement, parameters)
-        return cursor
-
-    def rows(
-        self, connection: sqlite3.Connection, name: str, **parameters: object
-    ) -> Iterator[Row]:
-        """The rows of name.sql, one by one."""
-        cursor = self.run(connection, name, **parameters)
-        return map(row_type(name, (column[0] for column in cursor.description))._make, cursor)
-
-    def ask(
-        self, connection: sqlite3.Connection, name: str, kind: type[Kind], **parameters: object
-    ) -> list[Kind]:
-        """The rows of name.sql, of a type that others make, too: its fields are the columns."""
-        cursor = self.run(connection, name, **parameters)
-        columns = tuple(column[0] for column in cursor.description)
-        assert columns == kind._fields, f"{name}.sql answers {columns}, not {kind._fields}"
-        return [kind._make(values) for values in cursor]
+def text(name: str) -> str:
+    return (ROOMS / f"{name}.sql").read_text(encoding="utf-8")
 
 
-@lru_cache
-def beside(module_file: str) -> Folder:
-    """The .sql files in the folder of a module: SQL = query.beside(__file__)."""
-    return Folder(Path(module_file).resolve().parent)
+def run(connection: sqlite3.Connection, name: str, **parameters: object) -> sqlite3.Cursor:
+    """Executes all statements of a file; returns the cursor of the last one."""
+    cursor = connection.cursor()
+    for statement in statements(name):
+        cursor.execute(statement, parameters)
+    return cursor
+
+
+def rows(connection: sqlite3.Connection, name: str, **parameters: object) -> Iterator[Row]:
+    """The rows of a query, one by one."""
+    cursor = run(connection, name, **parameters)
+    kind = row_type(Path(name).name, (column[0] for column in cursor.description))
+    return map(kind._make, cursor)
+
+
+def ask(
+    connection: sqlite3.Connection, name: str, kind: type[Kind], **parameters: object
+) -> list[Kind]:
+    """The rows of a query, of a type that others make, too: its fields are the columns."""
+    cursor = run(connection, name, **parameters)
+    columns = tuple(column[0] for column in cursor.description)
+    assert columns == kind._fields, f"{name}.sql answers {columns}, not {kind._fields}"
+    return [kind._make(values) for values in cursor]
 
 
 @lru_cache(maxsize=None)
-def statements(folder: Folder, name: str) -> list[str]:
-    """The statements of name.sql."""
+def statements(name: str) -> list[str]:
+    """The statements of a file."""
     found, statement = [], ""
-    for line in folder.text(name).splitlines(keepends=True):
+    for line in text(name).splitlines(keepends=True):
         statement += line
         if sqlite3.complete_statement(statement):
             found.append(statement)

@@ -48,8 +48,6 @@ from ..base import (
 from ..run import cells_of, columns_of
 from .views import best_timed, one_rank, timed_on
 
-SQL = query.beside(__file__)
-
 
 def in_a_step(key: str, show: Callable[[float], str]) -> Callable[[Row], str]:
     """No call of the row is in a step: -."""
@@ -190,9 +188,9 @@ def hvprof_rows(
 ) -> list[Row]:
     """steps: world_rank, begin_ns, end_ns of those in which all calls are sampled."""
     cells, steps = cells_of(connection), list(steps)
-    SQL.run(connection, "hvprof_step")
+    query.run(connection, "calls/hvprof_step")
     connection.executemany("INSERT INTO hvprof_step VALUES (?, ?, ?)", steps)
-    sampled = columns_of(SQL.run(connection, "hvprof"), cells.texts)
+    sampled = columns_of(query.run(connection, "calls/hvprof"), cells.texts)
     place = found_in([sampled["cell"]], [cells.cell])
     steps_of = Counter(rank for rank, _, _ in steps if rank in cells.counted)
 

@@ -38,8 +38,6 @@ from ..base import (
 from ..run import Cells, cells_of, cpu_times, traffic_classify, view_rows
 from .views import RANK_SUMS, busiest_threads, is_call, is_device, is_working
 
-SQL = query.beside(__file__)
-
 
 def peer_name(rank: int | None) -> str:
     if rank is None:
@@ -68,7 +66,7 @@ PeerRow = row_type("PeerRow", PEER)
 
 
 def peer_rows(connection: Connection, received: bool = False) -> list[Row]:
-    return SQL.ask(connection, "peers", PeerRow, received=received)
+    return query.ask(connection, "calls/peers", PeerRow, received=received)
 
 
 RANK = (
@@ -204,7 +202,7 @@ NO_CALL = dict.fromkeys(
 
 def rank_rows(connection: Connection) -> list[Row]:
     cpu_times(connection)  # makes rank_core
-    found = SQL.run(connection, "ranks")
+    found = query.run(connection, "calls/ranks")
     names = [column[0] for column in found.description]
     sums = {own.rank: own._asdict() for own in view_rows(connection, RANK_SUMS)}
     threads = {
@@ -346,7 +344,7 @@ def region_spans(connection: Connection) -> Table:
     """When each thread was in each region, in the order of regions, ranks and time: name,
     world_rank, thread, is_main, begin_ns, end_ns, span_ns; whatever was selected."""
     texts = Texts()
-    return Table(read(Columns, SQL.run(connection, "visits"), texts), texts)
+    return Table(read(Columns, query.run(connection, "calls/visits"), texts), texts)
 
 
 def region_rows(connection: Connection) -> list[Row]:
@@ -444,4 +442,4 @@ Negotiation = namedtuple(
 def negotiation(connection: Connection) -> Negotiation | None:
     """The run must have been opened with samples."""
     traffic_classify(connection)
-    return next(iter(SQL.ask(connection, "negotiated_time", Negotiation)), None)
+    return next(iter(query.ask(connection, "calls/negotiated_time", Negotiation)), None)

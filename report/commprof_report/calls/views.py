@@ -26,15 +26,12 @@ from ..base import (
     np,
     number,
     own,
-    query,
     ratio,
     text,
     total,
     units,
 )
 from ..run import Cells, view_rows
-
-SQL = query.beside(__file__)
 
 is_completion, is_poll = among("measure", "completion"), among("measure", "poll")
 is_call = among("measure", "call", "poll", "captured")

@@ -63,9 +63,6 @@ from ..steps.long_steps import Trend, trend
 from ..steps.step_costs import StepRow
 from ..steps.steps_summary import StepsSummary, mean, steps_or_none
 
-
-SQL = query.beside(__file__)
-
 WHOLE_RUN = argparse.Namespace(call=None, communicator=None, region=None, rank=None, bytes=None)
 PERCENTILES = {"p50": 50, "p99": 99}
 FIGURES = ("step", "wait", "transfer", "time", "wall")
@@ -314,7 +311,7 @@ def _figures(path: Path, run: Selection) -> tuple[Figures, list[StepRow], Times]
         canaries=canaries_read(path),
         nccl_algorithms={
             (call, groups.get(identity, NO_GROUP), size): nccl_algorithm_text(*how)
-            for call, identity, size, *how in SQL.run(connection, "run_nccl_algorithms")
+            for call, identity, size, *how in query.run(connection, "compare/run_nccl_algorithms")
         },
     )
     return whole, found.costs.steps, times
@@ -326,7 +323,7 @@ def _ranks(connection: Connection) -> list[Any]:
     shares = {
         rank: use.core_wait_ns / use.counted_ns for rank, use in waited.items() if use.counted_ns
     }
-    rows = SQL.ask(connection, "run_ranks", RankRow)
+    rows = query.ask(connection, "compare/run_ranks", RankRow)
     return [row._replace(core_wait=shares.get(row.rank)) for row in rows]
 
 
@@ -474,7 +471,7 @@ NO_GROUP = Group("mpi", (), 0, "", 0)  # of calls without a communicator
 
 def groups_of(connection: Connection, world_size: int) -> tuple[dict[str, Group], dict[Group, str]]:
     """The group of each identity, and the label of each group."""
-    rows = {row.identity: row for row in SQL.rows(connection, "communicators_of_run")}
+    rows = {row.identity: row for row in query.rows(connection, "compare/communicators_of_run")}
     groups = {identity: _described(row, rows, world_size) for identity, row in rows.items()}
     members = gathered((group, rows[identity]) for identity, group in groups.items())
     # MPI_COMM_WORLD; Comm_split {0-1} and 3 alike

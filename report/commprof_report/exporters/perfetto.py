@@ -43,8 +43,6 @@ from ..steps.boundaries import Steps
 from ..steps.steps_summary import steps_find
 from .traces import OfRank, id_number, is_time, place
 
-SQL = query.beside(__file__)
-
 
 # Tracks of one kind, by their numbers. first: thread id; never 0, which Perfetto takes for the
 # process id. place: where it stands, and by how much (apart) the next one stands below.
@@ -145,8 +143,8 @@ class Trace:
         self.aligned_ns: Callable[[int, int], int] = alignment.aligned_ns
         self.error_ns = alignment.most_error_ns
         self.cut, self.steps, self.waits = cut, steps, waits
-        self.ranks = list(SQL.rows(self.connection, "trace_ranks"))
-        self.threads = list(SQL.rows(self.connection, "trace_threads"))
+        self.ranks = list(query.rows(self.connection, "exporters/trace_ranks"))
+        self.threads = list(query.rows(self.connection, "exporters/trace_threads"))
         shared = {  # by rank and its number for a device
             (own.rank, own.number): f" (shared with {units.rank_names(others)})"
             for group in device_groups(gpu_activity.device_facts(self.connection))
@@ -159,14 +157,14 @@ class Trace:
                 f"{shared.get((row.rank, row.device), '')}, "
                 f"{'other streams' if row.stream == OTHER_STREAM else f'stream {row.number}'}"
             )
-            for row in SQL.rows(self.connection, "trace_streams")
+            for row in query.rows(self.connection, "exporters/trace_streams")
         }
         self.last_ns: dict[tuple[int, int], int] = {}  # of the calls of a thread of MPI
         self.operations = 0
 
     def about(self) -> dict[str, object]:
         """Facts about the timeline for its reader (`otherData`)."""
-        (sampled,) = SQL.rows(self.connection, "trace_sampled")
+        (sampled,) = query.rows(self.connection, "exporters/trace_sampled")
         unsampled = unsampled_text(self.run.connection)
         return {
             "run": units.visible(self.run.run_id),
@@ -188,7 +186,7 @@ class Trace:
     def events(self) -> Iterator[str]:
         yield from self._names()
         yield from self._tracks(chain(self._spans(), self._activities()))
-        rows = SQL.rows(self.connection, "trace_calls")
+        rows = query.rows(self.connection, "exporters/trace_calls")
         for (rank, thread), calls in groupby(rows, key=attrgetter("rank", "thread")):
             yield from self._thread(rank, thread, calls)
         yield from self._unfinished()
@@ -226,7 +224,7 @@ class Trace:
             SpanRow(rank, "steps", 0, f"step {step}", *span)
             for rank, step, span in zip(rows.world_rank.tolist(), rows.step.tolist(), spans)
         )
-        for row in chain(SQL.ask(self.connection, "trace_spans", SpanRow), steps):
+        for row in chain(query.ask(self.connection, "exporters/trace_spans", SpanRow), steps):
             yield *row[:3], self._aligned(row.rank, row.begin_ns, row.end_ns, row.name)
 
     def _activities(self) -> Iterator[tuple[int, str, int, Slice]]:
@@ -235,7 +233,7 @@ class Trace:
         ]
         full = {**{name: name for name in mangled}, **gpu_activity.demangled(mangled)}
         short = {name: gpu_activity.shortened(full[name]) for name in mangled}
-        for row in SQL.rows(self.connection, "trace_activities"):
+        for row in query.rows(self.connection, "exporters/trace_activities"):
             name = (
                 f"{row.kind} {row.copy}".rstrip()
                 if row.kind != "kernel"

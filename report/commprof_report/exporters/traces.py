@@ -26,8 +26,6 @@ from typing import TYPE_CHECKING, Any
 from ..base import JsonStream, ReportError, json_open, present, query, units, watched, whole
 from ..run import Selection
 
-SQL = query.beside(__file__)
-
 
 class Process(namedtuple("Process", "rank pid host start_unix_ns end_unix_ns stepped_ns state")):
     """trace_ranks.sql"""
@@ -50,7 +48,7 @@ def trace_files(words: Sequence[str]) -> dict[Path, int | None]:
 def traces_open(files: dict[Path, int | None], run: Selection) -> Iterator[OfRank]:
     """Yields each trace with its rank. Raises ReportError for the first file that is not a trace of
     this run."""
-    processes = SQL.ask(run.connection, "trace_ranks", Process)
+    processes = query.ask(run.connection, "exporters/trace_ranks", Process)
     for path, rank in watched(files.items(), "reading", len(files)):
         trace = _scan(path)
         yield OfRank(trace, _process_of(trace, rank, processes, run.world_size))

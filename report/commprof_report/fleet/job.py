@@ -31,7 +31,6 @@ from ..run import (
 )
 from ..run.ledger_rows import ledger_rows
 
-SQL = query.beside(__file__)
 MOST_ROWS = 60  # of a job; the rest, with the least time, is one row for each measure
 SECOND_NS = 1_000_000_000
 NOTHING = [0, 0, 0, 0]
@@ -168,8 +167,10 @@ def _memory() -> sqlite3.Connection:
 
 
 def _rank_of(connection: sqlite3.Connection) -> Rank:
-    (about,) = SQL.rows(connection, "rank")
-    facts, *tables = (SQL.run(connection, name).fetchall() for name in Rank._fields[1:])
+    (about,) = query.rows(connection, "fleet/rank")
+    facts, *tables = (
+        query.run(connection, f"fleet/{name}").fetchall() for name in Rank._fields[1:]
+    )
     return Rank(about, dict(facts), *tables)
 
 

@@ -184,7 +184,6 @@ def fields(name: str) -> list[Field]:
     return [FIELDS[key] for key in QUESTIONS[name].columns.split()]
 
 
-SQL = query.beside(__file__)
 Asked = Mapping[str, str]
 Answer = Tuple[Sequence[str], Iterable[Sequence[Any]]]  # columns, and rows
 Engine = Callable[[str, Asked], Answer]  # takes a question's name, and what is asked for
@@ -209,12 +208,12 @@ def duckdb_open(store: Store, _: str) -> Engine:
     for table in TABLES:
         files = connection.read_parquet(files_of(store, table), hive_partitioning=True)
         files.create_view(f"{table}_files")
-    for statement in query.statements(SQL, "views"):
+    for statement in query.statements("fleet/views"):
         connection.execute(statement)
 
     def ask(name: str, asked: Asked) -> Answer:
         connection.execute(asked_view(asked))
-        found = connection.execute(SQL.text(name))
+        found = connection.execute(query.text(f"fleet/{name}"))
         return [column[0] for column in found.description], found.fetchall()
 
     return ask
@@ -254,12 +253,12 @@ def spark_open(store: Store, url: str) -> Engine:
     for table in TABLES:
         files = session.read.parquet(str(store.folder.resolve() / table))
         files.createOrReplaceTempView(f"{table}_files")
-    for statement in turned(SQL.text("views"), "spark"):
+    for statement in turned(query.text("fleet/views"), "spark"):
         session.sql(statement)
 
     def ask(name: str, asked: Asked) -> Answer:
         session.sql(turned(asked_view(asked), "spark")[0])
-        found = session.sql(turned(SQL.text(name), "spark")[0])
+        found = session.sql(turned(query.text(f"fleet/{name}"), "spark")[0])
         return found.columns, [tuple(map(plain, row)) for row in found.collect()]
 
     return ask
@@ -278,11 +277,11 @@ def clickhouse_open(store: Store, _: str) -> Engine:
     for table in TABLES:
         files = quoted(files_of(store, table))
         session.query(f"CREATE VIEW {table}_files AS SELECT * FROM file('{files}', 'Parquet')")
-    views(SQL.text("views"))
+    views(query.text("fleet/views"))
 
     def ask(name: str, asked: Asked) -> Answer:
         views(asked_view(asked))
-        text = turned(SQL.text(name), "clickhouse")[0]
+        text = turned(query.text(f"fleet/{name}"), "clickhouse")[0]
         options = " SETTINGS join_use_nulls = 1, output_format_json_quote_64bit_integers = 0"
         found = json.loads(session.query(text + options, "JSONCompact").bytes())
         return [column["name"] for column in found["meta"]], found["data"]
@@ -292,10 +291,12 @@ def clickhouse_open(store: Store, _: str) -> Engine:
 
 def postgresql_open(_: Store, url: str) -> Engine:
     """By psql, of the tables that `fleet load` has written."""
-    views = turned(SQL.text("views"), "postgres")
+    views = turned(query.text("fleet/views"), "postgres")
 
     def ask(name: str, asked: Asked) -> Answer:
-        view, text = (turned(each, "postgres")[0] for each in (asked_view(asked), SQL.text(name)))
+        view, text = (
+            turned(each, "postgres")[0] for each in (asked_view(asked), query.text(f"fleet/{name}"))
+        )
         said = psql(url, [*views, view, f"SELECT row_to_json(answer) FROM ({text}) AS answer"])
         rows = [json.loads(line) for line in said.splitlines()]
         return [*rows[0]] if rows else [], [[*row.values()] for row in rows]
@@ -335,7 +336,7 @@ def load(store: Store, url: str) -> None:
                     f"{', '.join(name for name, kind in columns.items() if kind == 'VARCHAR')}",
                 ),
             )
-    psql(url, turned(SQL.text("views").replace("TEMP VIEW", "VIEW"), "postgres"))
+    psql(url, turned(query.text("fleet/views").replace("TEMP VIEW", "VIEW"), "postgres"))
 
 
 ENGINES = {

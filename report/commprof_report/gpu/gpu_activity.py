@@ -61,8 +61,6 @@ from .overlap import (
     states_together,
 )
 
-SQL = query.beside(__file__)
-
 OTHERS = "(other kernels)"
 UNSEEN = ("none", "dormant", "refused")  # states of a rank whose GPUs were not traced
 
@@ -411,10 +409,10 @@ class Gpu(namedtuple("Gpu", "summary devices parts ranks windows incomplete")):
 def gpu(connection: Connection) -> Gpu:
     """Activity of the GPUs of a Selection's ranks."""
     ranks = rank_rows(connection)
-    windows = SQL.ask(connection, "gpu_windows", WindowRow)
+    windows = query.ask(connection, "gpu/gpu_windows", WindowRow)
     facts, incomplete = device_facts(connection), incomplete_ranks(connection)
     state_ns: dict[tuple[int, int], list[int]] = {}
-    for row in SQL.rows(connection, "gpu_busy"):
+    for row in query.rows(connection, "gpu/gpu_busy"):
         if row.rank not in incomplete:
             state_ns.setdefault((row.rank, row.device), [0] * STATES)[row.state] += row.ns
     devices, parts = _devices(connection, facts, state_ns)
@@ -429,12 +427,12 @@ def gpu(connection: Connection) -> Gpu:
 
 
 def rank_rows(connection: Connection) -> list[Row]:
-    return list(SQL.rows(connection, "gpu_ranks"))
+    return list(query.rows(connection, "gpu/gpu_ranks"))
 
 
 def device_facts(connection: Connection) -> list[Row]:
     """Facts on the devices of all ranks, selected or not."""
-    return list(SQL.rows(connection, "gpu_devices"))
+    return list(query.rows(connection, "gpu/gpu_devices"))
 
 
 def selected_groups(facts: Iterable[Row]) -> list[Group]:
@@ -571,7 +569,7 @@ class Activities(Counters):
 
     def __init__(self, connection: Connection) -> None:
         self.texts = Texts()
-        vars(self).update(columns_of(SQL.run(connection, "gpu_chosen"), self.texts))
+        vars(self).update(columns_of(query.run(connection, "gpu/gpu_chosen"), self.texts))
         self.is_kernel = self.texts.among(self.kind, ("kernel",))
         self.histogram = histogram_of(
             connection,
@@ -598,7 +596,7 @@ def activity_rows(connection: Connection, view: View) -> list[Row]:
 
 
 def nccl_algorithms(connection: Connection) -> list[Row]:
-    return SQL.ask(connection, "nccl_algorithms", NcclAlgorithmRow)
+    return query.ask(connection, "gpu/nccl_algorithms", NcclAlgorithmRow)
 
 
 def nccl_algorithm_text(algorithm: str, protocol: str, channels: int) -> str:
@@ -617,7 +615,7 @@ def memory_text(row: Row) -> str:
 
 
 def nccl_times(connection: Connection) -> list[str]:
-    return [value for (value,) in SQL.run(connection, "nccl_times")]
+    return [value for (value,) in query.run(connection, "gpu/nccl_times")]
 
 
 def graph_doubt(found: Gpu) -> str:
@@ -747,7 +745,7 @@ GpuSensorRow = row_type("GpuSensorRow", SENSOR)  # device: CUDA's number
 
 def sensors(connection: Connection) -> list[Row]:
     """A row for each device that the selected ranks read."""
-    rows = {(row.rank, row.device): row for row in SQL.ask(connection, "sensors", ReadRow)}
+    rows = {(row.rank, row.device): row for row in query.ask(connection, "gpu/sensors", ReadRow)}
     if not rows:
         return []
     found = []

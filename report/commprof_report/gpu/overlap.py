@@ -116,8 +116,6 @@ def common(*lists: Spans) -> Spans:
     ]
 
 
-SQL = query.beside(__file__)
-
 NO_DEVICE = 0  # of a rank in MPI
 OTHER_STREAM = 1023  # represents several streams, of any device
 
@@ -125,12 +123,12 @@ OTHER_STREAM = 1023  # represents several streams, of any device
 def incomplete_ranks(connection: Connection) -> dict[int, int | None]:
     """Ranks whose times in each state, and samples, lack too much, as records came too late; and
     how long the missing activities were (None: not known)."""
-    return dict(SQL.run(connection, "gpu_late", most_share=threshold("gpu.late")))
+    return dict(query.run(connection, "gpu/gpu_late", most_share=threshold("gpu.late")))
 
 
 def activities(connection: Connection) -> Columns:
     """The sampled activities of GPUs, each as one of the states of overlap.py."""
-    return read(Columns, SQL.run(connection, "gpu_intervals"), Texts())
+    return read(Columns, query.run(connection, "gpu/gpu_intervals"), Texts())
 
 
 def intervals(connection: Connection) -> Columns:
@@ -162,7 +160,7 @@ def known_spans(connection: Connection) -> dict[int, dict[int, Spans]]:
     unsure = {rank for (rank,) in unattributed}  # some of its streams are of no known device
     incomplete = incomplete_ranks(connection)
     known: dict[int, dict[int, Spans]] = {}
-    windows_of_all = SQL.rows(connection, "gpu_sampled")
+    windows_of_all = query.rows(connection, "gpu/gpu_sampled")
     for (rank, device), of_device in groupby(windows_of_all, key=attrgetter("rank", "device")):
         streams = (
             spans_joined((row.begin_ns, row.end_ns) for row in rows if row.begin_ns is not None)

@@ -44,7 +44,6 @@ from ..base import (
     query,
 )
 
-SQL = query.beside(__file__)
 MOST_RANKS = 1 << 31
 KINDS = ALL, ROOT_FIRST, ROOT_LAST, LOWER, NEIGHBORS = (
     "all",
@@ -71,7 +70,7 @@ Sources = namedtuple("Sources", "identity world_rank source known")
 
 def sources(connection: Connection, texts: Texts) -> Sources:
     edges, known = [], []
-    for rank, identity, text in SQL.run(connection, "sources"):
+    for rank, identity, text in query.run(connection, "late/sources"):
         members = Members(text)
         if members.is_whole or not text:
             known.append((texts.number(identity), rank))

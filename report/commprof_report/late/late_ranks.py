@@ -109,8 +109,6 @@ from .verdict import (
     is_too_few,
 )
 
-SQL = query.beside(__file__)
-
 
 class Late:
     """The ranks that a run waits for, of all, whatever was selected; and the rows of the selected
@@ -385,7 +383,7 @@ def final_wait(connection: Connection, alignment: Alignment) -> tuple[int, int |
     for each other. This is no part of the analysis of waiting: one arrival tells nobody from
     chance, and MPI need not synchronize there. It did if no rank returned before the last one
     arrived."""
-    rows = SQL.run(connection, "finalize").fetchall()
+    rows = query.run(connection, "late/finalize").fetchall()
     (ranks,) = connection.execute("SELECT count(*) FROM rank").fetchone()
     if len(rows) < max(2, ranks):
         return 0, None
@@ -399,7 +397,10 @@ def final_wait(connection: Connection, alignment: Alignment) -> tuple[int, int |
 
 def unfinished_ranks(connection: Connection) -> list[int]:
     return [
-        rank for (rank,) in SQL.run(connection, "unfinished", notable=threshold("late.unfinished"))
+        rank
+        for (rank,) in query.run(
+            connection, "late/unfinished", notable=threshold("late.unfinished")
+        )
     ]
 
 

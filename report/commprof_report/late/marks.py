@@ -41,8 +41,6 @@ from ..run.sampled import sampled
 from .reading import Known, told
 from .verdict import FEWEST_BLOCKS, NOTABLE, Participants, blame, block_count, costs_of
 
-SQL = query.beside(__file__)
-
 NOTABLE_LEAD = threshold("late.mark-lead")
 HANDED = "negotiation"  # in place of a region's name
 DATA = ("collective", "neighborhood", "point-to-point", "completion")
@@ -114,7 +112,7 @@ class Last(
 
 
 def marked_steps(connection: Connection) -> list[Row]:
-    return list(SQL.rows(connection, "marked_steps"))
+    return list(query.rows(connection, "late/marked_steps"))
 
 
 # Rows of handed_steps.sql, and how many steps each one stands for.
@@ -124,7 +122,7 @@ Handed = namedtuple("Handed", "rows thinned")
 def handed_steps(connection: Connection) -> Handed | None:
     """On the communicator, and in steps of the number of tensors, that have most of them: a metric
     summed alone is no step."""
-    rows, tensors = list(SQL.rows(connection, "handed_steps")), Counter[Tuple[str, int]]()
+    rows, tensors = list(query.rows(connection, "late/handed_steps")), Counter[Tuple[str, int]]()
     for row in rows:
         tensors[row.identity, row.tensors] += row.tensors
     if not rows:
@@ -154,7 +152,7 @@ def wait_region(connection: Connection, known: Known) -> WaitRegion | None:
     visits = _wait_visits(connection)
     visits += (
         (HANDED, row.world_rank, NONE, row.waits_ns, row.done_ns)
-        for row in SQL.rows(connection, "handed_steps")
+        for row in query.rows(connection, "late/handed_steps")
         if row.waits_ns is not None
     )
     if not visits:

@@ -68,8 +68,6 @@ from .depends import LONG_AGO_NS, Operations, Waits
 from .reading import CallInfo, Clocks, Known, are_chosen
 from .verdict import LEVEL, Suspects, costs_of
 
-SQL = query.beside(__file__)
-
 NUMBERS = 65_535
 HALF = NUMBERS // 2
 
@@ -185,7 +183,7 @@ def _windows(
 ) -> tuple[Ints, Ints]:
     """Begin and end of the time around each side in which its rank's messages were sampled: always,
     if the run does not say it. ended_ns: when the call that posted it returned."""
-    known = read(Columns, SQL.run(connection, "sampled_windows"), texts)
+    known = read(Columns, query.run(connection, "late/sampled_windows"), texts)
     begins, ends = (
         alignment.aligned(known.world_rank, times) for times in (known.begin_ns, known.end_ns)
     )
@@ -208,7 +206,7 @@ def sampled_epochs(connection: Connection, texts: Texts) -> Columns:
     """A row is a partner of a sampled call, or all of them, which are not known then; identity: of
     the communicator on which the window was created; object: which of its windows; number: of the
     epoch between these two; partners: of the call. Times are the rank's own."""
-    return read(Columns, SQL.run(connection, "sampled_epochs"), texts)
+    return read(Columns, query.run(connection, "late/sampled_epochs"), texts)
 
 
 def epoch_operations(

@@ -49,8 +49,6 @@ from ..run import (
 from ..run.sampled import sampled
 from .depends import Collectives
 
-SQL = query.beside(__file__)
-
 RECEIVES = ("MPI_Recv", "MPI_Irecv", "MPI_Mrecv", "MPI_Imrecv")
 PERSISTENT_LOG2 = 40  # the starts of persistent collectives have sequences beyond all others
 FIRST_PERSISTENT = 1 << PERSISTENT_LOG2
@@ -334,7 +332,7 @@ def told(connection: Connection, calls: Calls, texts: Texts) -> tuple[Ints, Flag
     """Which of the calls are control, by what they are (NONE: their thread does not negotiate), and
     which are bulk, if they are collectives: of others their size tells it."""
     traffic_classify(connection)
-    rows = read(Columns, SQL.run(connection, "told"), texts)
+    rows = read(Columns, query.run(connection, "late/told"), texts)
     is_control = np.full(len(calls), NONE)
     own = np.flatnonzero(np.isin(calls.thread, rows.thread))
     keys = ([getattr(each, name) for name in TOLD] for each in (calls.take(own), rows))
@@ -347,7 +345,7 @@ def told(connection: Connection, calls: Calls, texts: Texts) -> tuple[Ints, Flag
 
 
 def region_names(connection: Connection, world_rank: Ints, region: Ints, texts: Texts) -> TextInts:
-    regions = read(Columns, SQL.run(connection, "region_names"), texts)
+    regions = read(Columns, query.run(connection, "late/region_names"), texts)
     place = found_in((world_rank, region), (regions.world_rank, regions.region))
     return np.append(regions.name, texts.number(""))[place]
 
@@ -431,8 +429,8 @@ class Known(NamedTuple):
 
 
 def known(connection: Connection) -> Known:
-    calls = {row.call: row for row in SQL.ask(connection, "call_infos", CallInfo)}
-    hosts = dict(SQL.run(connection, "hosts").fetchall())
+    calls = {row.call: row for row in query.ask(connection, "late/call_infos", CallInfo)}
+    hosts = dict(query.run(connection, "late/hosts").fetchall())
     return Known(calls, run_communicators(connection), hosts)
 
 
@@ -452,7 +450,7 @@ class Clocks:
         # by communicator or pair of ranks, and second
         self.errors: dict[tuple[Hashable, int], Error] = {}
         self.error_ns = 0.0  # the largest one of those by which calls were split
-        self.device_ns: dict[int, float | None] = dict(SQL.run(connection, "device_clocks"))
+        self.device_ns: dict[int, float | None] = dict(query.run(connection, "late/device_clocks"))
         has_nccl = connection.execute(
             "SELECT 1 FROM communicator WHERE library = 'nccl'"
         ).fetchone()

@@ -272,9 +272,6 @@ def rivals(group: Group, world: World) -> list[Group]:
     return [other for other in found.values() if other.ranks != group.ranks]
 
 
-SQL = query.beside(__file__)
-
-
 COMMUNICATOR = (
     text("communicator", AS_EVERYWHERE, "communicator", 32),
     text("identity", "", "identity"),
@@ -322,7 +319,7 @@ def communicator_rows(connection: Connection, roles: Mapping[str, str]) -> list[
     """roles: by identity."""
     nothing = {"count": 0, "volume_bytes": 0, "total_ns": 0, "top_call": None, "device_ns": None}
     used = {row.identity: row for row in view_rows(connection, COMMUNICATOR_USE)}
-    found = SQL.run(connection, "communicators")
+    found = query.run(connection, "roles/communicators")
     names = [column[0] for column in found.description]
     known = (dict(zip(names, values)) for values in found)
     rows = [

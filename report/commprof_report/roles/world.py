@@ -35,8 +35,6 @@ from ..base import (
 from ..run.sampled import communicators, sampled
 from ..run.selection import cells_of, run_communicators, traffic_classify
 
-SQL = query.beside(__file__)
-
 CONTROL_BYTES = whole("roles.control-bytes")
 
 
@@ -105,7 +103,7 @@ def world_of(connection: Connection) -> World:
         for row in described
     ]
     traffic_classify(connection)
-    messages = SQL.ask(connection, "messages", MessageRow)
+    messages = query.ask(connection, "roles/messages", MessageRow)
     passed = [
         row
         for rows in use.values()
@@ -115,7 +113,7 @@ def world_of(connection: Connection) -> World:
     busy = busy_of(groups, size)
     pattern = graph(messages)
     if pattern.chains:
-        pattern = graph(messages, SQL.ask(connection, "message_times", MessageTime))
+        pattern = graph(messages, query.ask(connection, "roles/message_times", MessageTime))
     return World(
         size,
         read,
@@ -128,7 +126,7 @@ def world_of(connection: Connection) -> World:
         frozenset(row.bytes for row in passed),
         sum(row.count for row in passed) / max(1, len(read)),
         turns_of(connection) if busy else {},
-        list(SQL.rows(connection, "roots")),
+        list(query.rows(connection, "roles/roots")),
     )
 
 

@@ -39,8 +39,6 @@ from ..base import (
 )
 from .sampled import communicators, sampled, synchronizing
 
-SQL = query.beside(__file__)
-
 SEGMENT_NS = 10_000_000_000  # between knots; clock rates are assumed constant in between
 SLICE_NS = 100_000_000  # only the tightest bound in each slice of time is used
 # up to so many clocks of a collective are compared pairwise; of more, each is compared with the
@@ -185,7 +183,7 @@ class Alignment:
 
 def align(connection: Connection) -> Alignment:
     """Aligns the clocks of a run that was read with samples."""
-    ranks = read(Columns, SQL.run(connection, "clocks"), Texts())  # in order
+    ranks = read(Columns, query.run(connection, "run/clocks"), Texts())  # in order
     named = ranks.take(ranks.world_rank == ranks.clock)
     ahead_ns = named.start_unix_ns - named.start_monotonic_ns
     walls = dict(zip(named.clock.tolist(), ahead_ns.tolist()))

@@ -26,8 +26,6 @@ from statistics import fmean
 
 from ..base import Row, attempt, gathered, present, query, spans_in, threshold, units
 
-SQL = query.beside(__file__)
-
 WAITS, TAKEN = threshold("run.core-wait"), threshold("run.core-taken")
 
 MOST_CORES = 10_000  # of a host; what names more is damaged
@@ -45,7 +43,7 @@ Crowding = namedtuple("Crowding", "host ranks cores is_quota lost", defaults=(No
 
 
 def core_uses(connection: Connection) -> list[Row]:
-    return list(SQL.rows(connection, "crowding"))
+    return list(query.rows(connection, "run/crowding"))
 
 
 def crowding(connection: Connection) -> list[Crowding]:
@@ -288,7 +286,7 @@ def share_bounds(found: float, readings: float) -> tuple[float, float]:
 
 def cpu_times(connection: Connection) -> dict[int, CpuTimeRow]:
     """By rank: those of which time waiting for a core is known, over most of their time."""
-    rows = SQL.ask(connection, "cpu_time", CpuTimeRow)
+    rows = query.ask(connection, "run/cpu_time", CpuTimeRow)
     return {row.rank: row for row in rows if row.core_wait_ns is not None and is_read(row)}
 
 

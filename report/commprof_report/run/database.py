@@ -30,8 +30,6 @@ from .. import APPLICATION_ID
 from ..base import ReportError, Row, library_text, query, regular_open, version_check
 from .sampled import SAMPLED, Sampled, Thinning
 
-SQL = query.beside(__file__)
-
 # sqlite3 raises all of these on damaged files
 DAMAGE = (sqlite3.Error, UnicodeError, MemoryError, OverflowError)
 HISTOGRAMS = ("bucket", "gpu_bucket")
@@ -168,7 +166,7 @@ def _connection(name: str) -> RunConnection:
 
 def ranks_in(path: Path, connection: sqlite3.Connection) -> list[Row]:
     """The ranks in a file that is open."""
-    ranks = SQL.ask(connection, "ranks_of_file", RankOfFile)
+    ranks = query.ask(connection, "run/ranks_of_file", RankOfFile)
     if not ranks:
         raise ReportError(path, "is damaged: it holds no rank")
     kinds: tuple[Any, ...] = (str, int, int, int, (int, type(None)))
@@ -213,7 +211,7 @@ def _schema_check(version: int, made: Made) -> tuple[str, bool]:
             )
             return f"is damaged: commprof's {kind} '{name}' {what}", False
     # no indexes: SQLite would use them, and what they say may differ from their tables
-    added_by_merge = _entries(_made(_after(SQL.text("views"))))
+    added_by_merge = _entries(_made(_after(query.text("run/views"))))
     return "", {*theirs} <= {*ours, *added_by_merge}
 
 
@@ -489,7 +487,7 @@ def sums_secure(connection: sqlite3.Connection) -> None:
     whose sums may come near, after the files were read: views of a trusted schema alone, which is
     ours, may call it. Window functions must use total(), because Python cannot replace sum() there.
     """
-    (largest,) = SQL.run(connection, "largest_sum").fetchone()
+    (largest,) = query.run(connection, "run/largest_sum").fetchone()
     if largest > ALMOST * MOST_SUM:
         # typeshed knows aggregates of one integer alone
         connection.create_aggregate("sum", 1, LargeSum)  # type: ignore[arg-type]

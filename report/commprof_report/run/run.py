@@ -54,8 +54,6 @@ from .rank_files import (
 )
 from .sampled import MOST_SAMPLES, Thinning
 
-SQL = query.beside(__file__)
-
 FILES_OF_PART = 64
 PAGE_OF_MANY = 1 << 16  # bytes of a page in a run of many files
 MOST_PLACES = 3  # of ledgers that are listed in a message
@@ -126,8 +124,8 @@ class Run:
         _copies_note(self)
         self.connection.create_function("members_listed", 2, members_listed, deterministic=True)
         self.connection.create_function("members_shown", 1, members_shown, deterministic=True)
-        SQL.run(self.connection, "run")
-        SQL.run(self.connection, "synchronizing")
+        query.run(self.connection, "run/run")
+        query.run(self.connection, "run/synchronizing")
         _early_note(self)
 
 
@@ -316,7 +314,7 @@ VERBS = ("is", "was"), ("are", "were")  # of one rank, of several
 
 
 def _copies_note(run: Run) -> None:
-    copies = SQL.run(run.connection, "copies").fetchall()
+    copies = query.run(run.connection, "run/copies").fetchall()
     copied_unix_ns = {world_rank: unix_ns for world_rank, unix_ns, _, _ in copies}
     if copied_unix_ns:
         oldest, newest = (units.timestamp(choose(copied_unix_ns.values())) for choose in (min, max))
@@ -424,4 +422,4 @@ def profiled_ranks(setting: str, present: Iterable[int], world_size: int) -> Pro
 
 def fact_rows(connection: sqlite3.Connection) -> list[query.Row]:
     """Provenance of a run: program, host, launcher, settings."""
-    return list(SQL.rows(connection, "facts"))
+    return list(query.rows(connection, "run/facts"))

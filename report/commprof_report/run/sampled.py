@@ -39,9 +39,6 @@ from .ledger_format import WINDOW_NS_LOG2
 from .ledger_samples import covered, in_windows
 
 
-SQL = query.beside(__file__)
-
-
 class Calls(Columns):
     """Table `sample`, as its columns are there; NONE: null. object_sequence, of a collective on a
     window or a file: which object of its communicator, and which collective on that, as one number
@@ -58,7 +55,7 @@ class Starts(Columns):
 
 
 TABLES: dict[Any, str] = {  # by kind, the query of its rows and their places
-    Calls: SQL.text("sampled_calls").rstrip(";\n"),
+    Calls: query.text("run/sampled_calls").rstrip(";\n"),
     FurtherMessages: "SELECT rowid AS place, * FROM sample_message",
     Starts: "SELECT rowid AS place, * FROM sample_start",
 }
@@ -100,11 +97,11 @@ def sampled(connection: Connection) -> Sampled:
 
 
 def communicators(connection: Connection, texts: Texts) -> Communicators:
-    return read(Communicators, SQL.run(connection, "numbered_communicators"), texts)
+    return read(Communicators, query.run(connection, "run/numbered_communicators"), texts)
 
 
 def synchronizing(connection: Connection, texts: Texts) -> Synchronizing:
-    return read(Synchronizing, SQL.run(connection, "synchronizing"), texts)
+    return read(Synchronizing, query.run(connection, "run/synchronizing"), texts)
 
 
 MOST_SAMPLES = 500_000

@@ -43,8 +43,6 @@ from ..base import (
 from .run import Run
 from .unseen import reasons_found
 
-SQL = query.beside(__file__)
-
 BINARY_FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 BYTES = re.compile(
     r"(\d{1,18}|\d{1,3}(?:,\d{3})+)(?:\.(\d{1,9}))? ?(?:([KMGT])(?:iB)?|([KMGTP]B)|B)?",
@@ -228,11 +226,11 @@ def _column(run: Run, query: str) -> list[Any]:
 
 def run_communicators(connection: Connection) -> dict[str, Row]:
     """By identity, in order."""
-    return {row.identity: row for row in SQL.rows(connection, "run_communicators")}
+    return {row.identity: row for row in query.rows(connection, "run/run_communicators")}
 
 
 def identities_find(run: Run, wanted: list[str]) -> set[str]:
-    known = SQL.run(run.connection, "known_communicators").fetchall()
+    known = query.run(run.connection, "run/known_communicators").fetchall()
     labels = ", ".join(sorted(label for _, label, _ in known))
     return _chosen(
         "communicator",
@@ -311,7 +309,7 @@ class Cells(Counters):
     @cached_property
     def whole(self) -> Cells:
         """All cells of the run, whatever is selected."""
-        columns = columns_of(SQL.run(self.connection, "cells"), self.texts)
+        columns = columns_of(query.run(self.connection, "run/cells"), self.texts)
         low, high = BINS[self.bins](columns["bytes"], columns["is_folded"])
         return self._with({**columns, "bytes_low": low, "bytes_high": high}, ranks=None)
 
@@ -455,7 +453,7 @@ OF_SIZES = {  # tables of a merged database, by message size; their fields
 
 def views_create(connection: Any, clock_lines: Iterable[tuple]) -> None:
     """Adds to the database of a whole run what people ask of it: views.sql."""
-    SQL.run(connection, "views")
+    query.run(connection, "run/views")
     connection.execute(
         "INSERT INTO communicator_label SELECT identity, label, size, members FROM "
         "temp.run_communicator"
@@ -485,9 +483,9 @@ def traffic_classify(connection: Connection) -> None:
     if not connection.execute(
         "SELECT 1 FROM sqlite_temp_master WHERE name = 'cell_traffic'"
     ).fetchone():
-        SQL.run(
+        query.run(
             connection,
-            "traffic_class",
+            "run/traffic_class",
             fewest_rounds=whole("calls.rounds"),
             most_distributed=whole("calls.distributed"),
             most_control_bytes=whole("calls.most-control-bytes"),

@@ -13,8 +13,6 @@ from typing import NamedTuple
 from ..base import Field, Ints, Row, gathered, np, query, row_type, threshold, units
 from .alignment import Alignment
 
-SQL = query.beside(__file__)
-
 OFF_SHARE = threshold("run.off")
 ALL = "all calls"
 # Calls are counted all the same.
@@ -138,7 +136,7 @@ def reasons_found(connection: Connection) -> list[tuple]:
     """Rows of table `seen` of a merged database (views.sql): one a rank and reason, of the run
     without a rank."""
     facts = f" {' '.join(each.source for each in REASONS.values())} "
-    found = SQL.run(connection, "seen", off_share=OFF_SHARE, facts=facts).fetchall()
+    found = query.run(connection, "run/seen", off_share=OFF_SHARE, facts=facts).fetchall()
     ranks = connection.execute("SELECT * FROM rank")
     names = [column[0] for column in ranks.description]
     found += (
@@ -228,7 +226,7 @@ HEAD = "No samples"
 
 def unsampled_text(connection: Connection) -> str:
     """A sentence for a run read with or without samples; "": all communicators have some."""
-    rows = list(SQL.rows(connection, "unsampled"))
+    rows = list(query.rows(connection, "run/unsampled"))
     if not rows:
         return ""
     names = ", ".join(units.shortened(row.communicator, 32) for row in rows[:MOST_NAMES])
@@ -292,7 +290,7 @@ def together_share(connection: Connection) -> float:
 
 def holes(connection: Connection) -> dict[int, list[Row]]:
     """By rank, in order of their begin; docs/METHODS.md has the definition (steps, complete)."""
-    return gathered((hole.world_rank, hole) for hole in SQL.ask(connection, "holes", Hole))
+    return gathered((hole.world_rank, hole) for hole in query.ask(connection, "run/holes", Hole))
 
 
 def holes_aligned(

@@ -56,8 +56,6 @@ from .lines import (
 )
 from .stepping import Found, VISITS, numbered_steps, steps_of
 
-SQL = query.beside(__file__)
-
 FAR_OUT, OUTLIER = threshold("steps.far-out"), threshold("steps.outlier")
 MOST_ANALYSED = 64  # different sequences of calls: those of further ranks are not read
 
@@ -433,7 +431,7 @@ def _total(connection: Connection, sampled: SampledCalls, group: Group) -> int |
     if group.steps is None:
         return None
     identity = sampled.texts.text(group.identity)
-    (possible,) = SQL.run(connection, "sampled_collectives", identity=identity).fetchone()
+    (possible,) = query.run(connection, "steps/sampled_collectives", identity=identity).fetchone()
     of_steps = int((group.steps.last - group.steps.before).sum())
     known = group.known
     return None if possible <= known else round(len(group.steps) * possible / of_steps)

@@ -252,9 +252,6 @@ def threads_of(sampled: SampledCalls, about: Columns) -> Iterator[tuple[int, Int
         yield rank, own[is_own]
 
 
-SQL = query.beside(__file__)
-
-
 @dataclass(frozen=True)
 class SampledCalls:
     calls: Calls  # by rank, in order of time
@@ -287,8 +284,8 @@ def sampled_calls(connection: Connection, about: Known | None = None) -> Sampled
     texts, calls, messages, starts = sampled(connection)
     calls = calls.take(np.lexsort((calls.end_ns, calls.start_ns, calls.world_rank)))
     is_control, is_large = told(connection, calls, texts)
-    threads = read(Columns, SQL.run(connection, "threads"), texts)
-    windows = read(Columns, SQL.run(connection, "windows"), texts)
+    threads = read(Columns, query.run(connection, "steps/threads"), texts)
+    windows = read(Columns, query.run(connection, "steps/windows"), texts)
     return SampledCalls(
         calls,
         messages,

@@ -40,8 +40,6 @@ from .lines import SampledCalls
 from .step_costs import StepRow
 from .steps_summary import StepsSummary
 
-SQL = query.beside(__file__)
-
 ESTIMATE = "waiting estimated from durations"
 LONGEST = 7  # steps that are drawn before the others
 # of the pieces of all windows together; half as many of each: operations in flight, messages, and
@@ -125,7 +123,7 @@ def run_view(
     wanted: range | None = None,
 ) -> View | None:
     """None where no call was sampled. wanted: only these steps, as many as there is room for."""
-    every = list(SQL.rows(connection, "run_view_ranks"))
+    every = list(query.rows(connection, "steps/run_view_ranks"))
     rows = every[: MOST_CELLS // FEWEST_BINS]
     split = late.split.of_all
     known = known_spans(connection)
@@ -145,7 +143,9 @@ def run_view(
     }
     most = min(LARGEST_BOUND, max(LEAST_BOUND, MOST_PER_RANK * len(rows)))
     steps, windows = _windows(found, alignment, late, lines, end_ns, most, wanted)
-    labels = {(rank, number): label for rank, number, label in SQL.run(connection, "step_labels")}
+    labels = {
+        (rank, number): label for rank, number, label in query.run(connection, "steps/step_labels")
+    }
     pieces, left_out_ns = _pieces(lines, windows, late, labels, most)
     in_flight, in_flight_ns = _longest(_operations(found.sampled, alignment), windows, most // 2)
     messages, messages_ns = _longest(_messages(split, alignment), windows, most // 2)

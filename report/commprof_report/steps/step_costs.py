@@ -69,7 +69,6 @@ from .columns import Costs, step_row
 from .lines import SampledCalls
 from .long_steps import explained
 
-SQL = query.beside(__file__)
 StepRow = Row  # columns.py
 GROUP = "ncclGroup"  # the name of a kernel that did several operations
 COMMUNICATING, NOT_INSIDE = [WAITING, TRANSFER, UNSPLIT], [OUTSIDE, UNSEEN]  # states
@@ -487,7 +486,7 @@ def call_rows(
     is_whole = rows.is_complete & ~rows.is_warm_up
     times, whole = costs.calls.take(is_whole[costs.calls.row]), rows.take(is_whole)
     rank, steps_of = rows.world_rank[times.row], Counter(whole.world_rank.tolist())
-    labels = read(Columns, SQL.run(connection, "step_labels"), texts)
+    labels = read(Columns, query.run(connection, "steps/step_labels"), texts)
     place = found_in((rank, times.communicator), (labels.world_rank, labels.communicator))
     label = np.append(labels.label, texts.number(units.NO_VALUE))[place]
     completion_ns: Counter[tuple[str, str]] = Counter()

@@ -125,9 +125,6 @@ def span_text(ranks: Sequence[Row], spans_ns: Sequence[int | None] | None = None
     return f", for {span}" + ("" if is_sure else " or more")
 
 
-SQL = query.beside(__file__)
-
-
 class Unhanded(
     namedtuple("Unhanded", "communicator identity behind waiting tensors since_unix_ns waited_ns")
 ):
@@ -148,7 +145,7 @@ class Unhanded(
 
 
 def negotiating_rows(connection: Connection) -> list[Row]:
-    return list(SQL.rows(connection, "negotiating"))
+    return list(query.rows(connection, "stuck/negotiating"))
 
 
 def unhanded(connection: Connection, after_ns: int) -> list[Unhanded]:
@@ -202,11 +199,11 @@ THREADS = View(
 def live_rows(connection: Connection) -> list[tuple[Row, Amounts]]:
     """Ranks, as in rank_rows."""
     threads = {row[:2]: [*row[2:]] for row in summarize(cells_of(connection), THREADS)}
-    for rank, thread, is_collective, ns in SQL.run(connection, "live"):
+    for rank, thread, is_collective, ns in query.run(connection, "stuck/live"):
         own = threads.setdefault((rank, thread), [0] * 5)
         own[3:] = own[3] + ns, own[4] + ns * is_collective
     of_ranks = gathered((rank, own) for (rank, _), own in threads.items())
-    gpus = {rank: times for rank, *times in SQL.run(connection, "live_gpus")}
+    gpus = {rank: times for rank, *times in query.run(connection, "stuck/live_gpus")}
     found = []
     for row in rank_rows(connection):
         *sums, mpi_ns, collective_ns = zip(*of_ranks.get(row.rank, [[0] * 5]))
@@ -282,7 +279,7 @@ class Board:
         self.copied = {
             rank: row.last_unix_ns or 0 for rank, row in self.ranks.items() if row.is_copy
         }
-        self.begun_rows = list(SQL.rows(run.connection, "collectives"))
+        self.begun_rows = list(query.rows(run.connection, "stuck/collectives"))
         # on record, the oldest first
         self.recent = by(
             (row for row in self.begun_rows if row.is_open), lambda row: (row.identity, row.rank)
@@ -367,8 +364,8 @@ class Board:
 
 def stuck(run: Run, after_ns: int) -> Stuck:
     board = Board(run)
-    inside = list(SQL.rows(run.connection, "waiting"))
-    acted = list(SQL.rows(run.connection, "last_acted"))
+    inside = list(query.rows(run.connection, "stuck/waiting"))
+    acted = list(query.rows(run.connection, "stuck/last_acted"))
     still = _still(acted, after_ns)
     killed = board.killed = _killed_as_a_whole(board, acted, still, after_ns)
     settled = [row for row in inside if is_settled(board.ranks[row.rank], row, after_ns)]
