@@ -5,6 +5,7 @@ from . import query, units
 from .core import (
     AS_EVERYWHERE,
     Columns,
+    Connection,
     EXPECTED,
     FAULTS,
     Field,

@@ -17,11 +17,11 @@ from bisect import bisect
 from collections import Counter, namedtuple
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import log2
-from sqlite3 import Connection
 from typing import Any
 
 from ..base import (
     AS_EVERYWHERE,
+    Connection,
     Field,
     Floats,
     HVPROF_BOUNDS,

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections import Counter, namedtuple
 from collections.abc import Callable, Iterator
-from sqlite3 import Connection
 
 from ..base import (
     AS_EVERYWHERE,
     Columns,
+    Connection,
     Field,
     Flags,
     Row,

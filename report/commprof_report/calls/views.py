@@ -4,11 +4,11 @@ ranks, traffic."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from sqlite3 import Connection
 from typing import Any
 
 from ..base import (
     AS_EVERYWHERE,
+    Connection,
     Field,
     Flags,
     Floats,

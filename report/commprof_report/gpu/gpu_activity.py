@@ -24,10 +24,10 @@ import re
 import subprocess
 from collections import namedtuple
 from collections.abc import Iterable, Sequence
-from sqlite3 import Connection
 
 from ..base import (
     AS_EVERYWHERE,
+    Connection,
     Counters,
     Field,
     Flags,

@@ -22,10 +22,20 @@ from collections import namedtuple
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, chain, groupby
 from operator import attrgetter, itemgetter
-from sqlite3 import Connection
 from typing import List, Tuple
 
-from ..base import Columns, Row, Texts, gathered, joined, np, query, read, threshold
+from ..base import (
+    Columns,
+    Connection,
+    Row,
+    Texts,
+    gathered,
+    joined,
+    np,
+    query,
+    read,
+    threshold,
+)
 from ..run.unseen import holes, sampled_spans
 from ..run.sampled import sampled
 

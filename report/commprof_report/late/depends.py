@@ -27,10 +27,10 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Iterator
-from sqlite3 import Connection
 
 from ..base import (
     Columns,
+    Connection,
     Flags,
     Groups,
     Ints,

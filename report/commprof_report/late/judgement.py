@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
-from sqlite3 import Connection
 from statistics import fmean
 from typing import Any
 
 from ..base import (
     AS_EVERYWHERE,
+    Connection,
     Field,
     Row,
     keys,

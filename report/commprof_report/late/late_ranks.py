@@ -21,11 +21,11 @@ from __future__ import annotations
 import math
 from collections import namedtuple
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from sqlite3 import Connection
 from typing import Any
 
 from ..base import (
     Columns,
+    Connection,
     Floats,
     Groups,
     Ints,

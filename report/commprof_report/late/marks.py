@@ -18,11 +18,11 @@ from __future__ import annotations
 
 from collections import Counter, namedtuple
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from sqlite3 import Connection
 from statistics import fmean, median
 from typing import Callable, Tuple
 
 from ..base import (
+    Connection,
     Ints,
     NONE,
     Row,

@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from collections import namedtuple
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from sqlite3 import Connection
 from typing import Any, NamedTuple
 
 from ..base import (
     Columns,
+    Connection,
     Flags,
     Floats,
     Groups,

@@ -5,10 +5,18 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from sqlite3 import Connection
 from statistics import fmean
 
-from ..base import Field, Groups, Row, np, row_type, sums, threshold
+from ..base import (
+    Connection,
+    Field,
+    Groups,
+    Row,
+    np,
+    row_type,
+    sums,
+    threshold,
+)
 from ..calls.views import is_mpi_call, is_working
 from ..late.late_ranks import Late
 from ..late.verdict import COVERED

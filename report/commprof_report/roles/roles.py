@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections import Counter, namedtuple
 from collections.abc import Callable, Mapping, Sequence
-from sqlite3 import Connection
 
 from ..base import (
     AS_EVERYWHERE,
+    Connection,
     Field,
     Row,
     attempt,

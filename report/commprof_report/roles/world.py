@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections import Counter, namedtuple
 from collections.abc import Collection, Iterable, Sequence
-from sqlite3 import Connection
 
 from ..base import (
+    Connection,
     Flags,
     Groups,
     Members,

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from sqlite3 import Connection
 from statistics import median_high
 from typing import NamedTuple
 
 from ..base import (
     Columns,
+    Connection,
     Flags,
     Floats,
     Ints,

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from operator import attrgetter
-from sqlite3 import Connection
 from statistics import fmean, median
 from typing import Tuple
 
 from ..base import (
     Columns,
+    Connection,
     DEVIATION,
     Field,
     Flags,

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from sqlite3 import Connection
 
 from ..base import (
-    NONE,
     Columns,
+    Connection,
     Flags,
     Ints,
+    NONE,
     TextInts,
     Texts,
     by_rank,

@@ -15,10 +15,21 @@ from __future__ import annotations
 from bisect import bisect
 from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import accumulate, takewhile
-from sqlite3 import Connection
 from typing import NamedTuple
 
-from ..base import NONE, Columns, Ints, by_rank, gathered, grouped, joined, np, query, units
+from ..base import (
+    Columns,
+    Connection,
+    Ints,
+    NONE,
+    by_rank,
+    gathered,
+    grouped,
+    joined,
+    np,
+    query,
+    units,
+)
 from ..gpu.overlap import Spans, activities, busy, common, known_spans, spans_joined, time_by_states
 from ..late.late_ranks import Late
 from ..late.wait_split import (

@@ -18,10 +18,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from sqlite3 import Connection
 
 from ..base import (
     Columns,
+    Connection,
     Field,
     Flags,
     Floats,

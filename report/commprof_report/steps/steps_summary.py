@@ -18,10 +18,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from sqlite3 import Connection
 from statistics import fmean
 
-from ..base import Row, attempt, by_rank, grouped, np, of_values, threshold, units
+from ..base import (
+    Connection,
+    Row,
+    attempt,
+    by_rank,
+    grouped,
+    np,
+    of_values,
+    threshold,
+    units,
+)
 from ..calls.parts import Negotiation, negotiation
 from ..late.late_ranks import Late
 from ..late.marks import (

@@ -26,10 +26,10 @@ from collections import Counter, namedtuple
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from operator import attrgetter
-from sqlite3 import Connection
 from typing import Union
 
 from ..base import (
+    Connection,
     Row,
     View,
     by,
