@@ -28,8 +28,7 @@ from commprof_report.gpu.gpu_activity import (
 )
 from commprof_report.late import sums as late
 from commprof_report.late.judgement import LATE
-from commprof_report.roles.roles import COMMUNICATOR
-from commprof_report.roles.pipelines import STAGE
+from commprof_report.roles.roles import COMMUNICATOR, STAGE
 from commprof_report.run.unseen import SEEN
 from commprof_report.steps.columns import STEP as OF_STEP, STEPS
 from commprof_report.steps.long_steps import PATH

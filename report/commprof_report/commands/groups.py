@@ -12,10 +12,9 @@ from ..calls.parts import REGION
 from ..display import render
 from ..late.late_ranks import Late, RegionWorkRow, region_rows
 from ..late.sentences import ALL, least_factor_text
-from ..roles import pipelines, roles
-from ..roles.roles import COMMUNICATOR, communicator_rows
+from ..roles import roles
+from ..roles.roles import COMMUNICATOR, Pipelines, StageRow, communicator_rows
 from ..roles.world import Star, World
-from ..roles.pipelines import Pipelines, StageRow
 from ..run import Alignment, Run, Selection, together_share, unseen_calls_text
 from . import Command, common
 
@@ -192,7 +191,7 @@ def pipeline(
     exchanges messages with all others of a group, which exchange none with each other, is named as
     their master or parameter server: traffic does not show which. NCCL's messages wait on the
     device: for a pipeline that uses them the volume is shown, not who waits."""
-    found = pipelines.pipelines(world, pipelines.stage_times(known.connection), waits)
+    found = roles.pipelines(world, roles.stage_times(known.connection), waits)
     stages = [row for rows in by_pipeline(found)[:MOST_PIPELINES] for row in rows]
     more = len(by_pipeline(found)) - MOST_PIPELINES
     left = common.Hint(f"... and {more:,} more pipelines; --csv has them all." if more > 0 else "")

@@ -16,8 +16,7 @@ from commprof_report.roles.world import (
     graph,
     partitions_of,
 )
-from commprof_report.roles.pipelines import Stage, StageTimesRow, keeping_waiting
-from commprof_report.roles.roles import role
+from commprof_report.roles.roles import Stage, StageTimesRow, keeping_waiting, role
 
 WHOLE = 1_000_000
 
