@@ -22,6 +22,7 @@ from ..base import (
     View,
     by,
     found_in,
+    grouped,
     line_ns,
     np,
     number,
@@ -228,43 +229,39 @@ def stacked(*parts: Mapping[str, np.ndarray]) -> Columns:
 
 def rank_rows(sums: Sums, hosts: Mapping[int, str | None]) -> list[Row]:
     """hosts: of all ranks, in order."""
-    waits, causes, caused_ns = sums.waits, sums.causes, sums.caused_ns
-    of_cause, last = waits.take(causes.wait), waits.take(waits.is_last)
-    rows = stacked(
-        {"rank": np.array(list(hosts), np.int64)},
-        {
-            "rank": waits.world_rank,
-            "wait_ns": sums.wait_ns,
-            "transfer_ns": sums.transfer_ns,
-            "collectives": 1.0 * ((waits.sequence > 0) & ~waits.is_polled),
-            "message_calls": 1.0 * ((waits.sequence < 0) & ~waits.is_polled),
-        },
-        {
-            "rank": waits.last_rank,
-            "cost_ns": sums.wait_ns,
-            "identity": waits.identity,
-            "sequence": waits.sequence,
-        },
+    waits, causes, ranks = sums.waits, sums.causes, np.array(list(hosts), np.int64)
+
+    def by_rank(rank: Ints, values: np.ndarray) -> Floats:
+        place = found_in((rank,), (ranks,))
+        return np.bincount(place[place >= 0], values[place >= 0], len(ranks))
+
+    is_counted, last = ~waits.is_polled, waits.take(waits.is_last)
+    late = stacked(
+        {"rank": waits.last_rank, "identity": waits.identity, "sequence": waits.sequence},
         {"rank": last.world_rank, "identity": last.identity, "sequence": last.sequence},
-        {
-            "rank": causes.cause_rank,
-            "caused_ns": caused_ns,
-            "direct_ns": np.where(causes.cause_rank == of_cause.last_rank, caused_ns, 0.0),
-        },
     )
-    groups = grouped_by(
-        Table(rows, sums.texts), ["rank"], lambda rows: np.isin(rows.rank, list(hosts))
+    order, late_in = grouped(late.rank, late.identity, late.sequence)
+    first = order[late_in.first]
+    is_direct = causes.cause_rank == waits.last_rank[causes.wait]
+    wait_ns, transfer_ns = (
+        by_rank(waits.world_rank, ns) for ns in (sums.wait_ns, sums.transfer_ns)
     )
-    last_in = groups.within("identity", "sequence", where=lambda rows: rows.identity != NONE)
-    wait_ns, transfer_ns = groups.sum("wait_ns"), groups.sum("transfer_ns")
     columns = (
-        groups.rank,
-        [hosts[rank] for rank in groups.rank.tolist()],
-        *(rounded_all(groups.sum(key)) for key in ("collectives", "message_calls")),
-        np.bincount(last_in.of, minlength=len(groups)),
-        *(rounded_all(groups.sum(key)) for key in ("cost_ns", "caused_ns", "direct_ns")),
-        rounded_all(wait_ns),
-        rounded_all(transfer_ns),
+        ranks,
+        [*hosts.values()],
+        *(
+            rounded_all(values)
+            for values in (
+                by_rank(waits.world_rank, is_counted & (waits.sequence > 0)),
+                by_rank(waits.world_rank, is_counted & (waits.sequence < 0)),
+                by_rank(late.rank[first], late.identity[first] != NONE),
+                by_rank(waits.last_rank, sums.wait_ns),
+                by_rank(causes.cause_rank, sums.caused_ns),
+                by_rank(causes.cause_rank, np.where(is_direct, sums.caused_ns, 0.0)),
+                wait_ns,
+                transfer_ns,
+            )
+        ),
         ratio(wait_ns, wait_ns + transfer_ns),
     )
     return rows_of_columns(LateRankRow, columns)
