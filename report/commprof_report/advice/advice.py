@@ -13,8 +13,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Callable, NamedTuple
 
 from ..base import Field, Row, Unknown, attempt, gathered, row_type, units
-from ..late.late_ranks import Late
-from ..late.sentences import basis_text, is_crowded, lacks_cores
+from ..late import (
+    Late,
+    basis_text,
+    is_crowded,
+    lacks_cores,
+)
 from ..roles.world import World
 from ..run import Run, scheduling_text
 from ..steps.steps_summary import StepsRow

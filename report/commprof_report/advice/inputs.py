@@ -31,9 +31,11 @@ from ..base import (
 )
 from ..calls.parts import Negotiation
 from ..calls.views import is_call, size_rows
-from ..late.late_ranks import Late
-from ..late.sums import Sums
-from ..late.verdict import COVERED
+from ..late import (
+    COVERED,
+    Late,
+    Sums,
+)
 from ..roles.roles import Kin, family_name, kin
 from ..roles.world import World
 from ..run import Cells, Run, cells_of, view_rows

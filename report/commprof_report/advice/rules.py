@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..base import Row, Unknown, gathered, present, threshold, units, whole
-from ..late.judgement import Kind, remedy
-from ..late.late_ranks import Late
-from ..late.messages import Link
-from ..late.sentences import (
+from ..late import (
+    COVERED,
+    CallCause,
+    FEWEST_BLOCKS,
+    Kind,
     LINK,
+    Late,
+    Link,
     PROGRESS,
     basis_text,
     call_text,
@@ -26,12 +29,12 @@ from ..late.sentences import (
     is_unknown,
     links_text,
     not_known,
+    remedy,
     slow_size_text,
     unfinished_text,
     unknown_cause_text,
     when_text,
 )
-from ..late.verdict import COVERED, FEWEST_BLOCKS, CallCause
 from ..run.crowding import core_uses, cores_of
 from .inputs import (
     BACKGROUND,

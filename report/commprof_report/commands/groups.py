@@ -10,8 +10,13 @@ from statistics import fmean
 from ..base import column, Field, gathered, present, Row, shown, telling, units
 from ..calls.parts import REGION
 from ..display import render
-from ..late.late_ranks import Late, RegionWorkRow, region_rows
-from ..late.sentences import ALL, least_factor_text
+from ..late import (
+    ALL,
+    Late,
+    RegionWorkRow,
+    least_factor_text,
+    region_rows,
+)
 from ..roles import roles
 from ..roles.roles import COMMUNICATOR, Pipelines, StageRow, communicator_rows
 from ..roles.world import Star, World

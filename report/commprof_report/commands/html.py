@@ -25,8 +25,10 @@ from typing import NamedTuple
 from ..base import FAULTS, UsageError, attempt, column, option, options_add, units, written_whole
 from ..compare.judge import Rules
 from ..display import pictures, render
-from ..late.late_ranks import is_beside_main
-from ..late.sentences import headline
+from ..late import (
+    headline,
+    is_beside_main,
+)
 from ..plots import bars, timeline
 from ..run import anonymous, files_mode, selection, Selection
 from ..steps.long_steps import is_whole

@@ -36,17 +36,29 @@ from typing import Any
 
 from ..advice.advice import Advice
 from ..base import Field, Row, attempt, gathered, option, present, shown, units, whole
-from ..late.judgement import Kind, LATE
-from ..late.late_ranks import Late
-from ..late.marks import HANDED
-from ..late.sentences import (
+from ..late import (
     ALL,
+    CALL,
+    HANDED,
+    HOST,
+    Kind,
+    LATE,
+    LEVEL,
     LINK,
+    Late,
+    MOSTLY_LEVEL,
+    NEGOTIATED,
+    NOTABLE,
     NOTABLE_SHARE,
     PROGRESS,
+    RANK,
+    ROOT_CAUSE,
+    SIZE,
+    STATE,
     basis_text,
     calls_text,
     details,
+    estimated,
     headline,
     held_up_text,
     is_mostly,
@@ -58,8 +70,6 @@ from ..late.sentences import (
     slow_size_text,
     unfinished_text,
 )
-from ..late.sums import CALL, HOST, RANK, ROOT_CAUSE, SIZE, STATE, estimated
-from ..late.verdict import LEVEL, MOSTLY_LEVEL, NEGOTIATED, NOTABLE
 from ..plots import bars as plot
 from ..roles import roles
 from ..run import Run, crowded_facts, unsampled_facts, unsampled_text

@@ -38,9 +38,13 @@ from itertools import chain, repeat
 
 from ..base import attempt, column, Field, option, present, Row, shown, units
 from ..display import render
-from ..late.late_ranks import Late
-from ..late.marks import HANDED
-from ..late.sentences import efficiency_text, headline as headline_of, mark_text
+from ..late import (
+    HANDED,
+    Late,
+    efficiency_text,
+    headline as headline_of,
+    mark_text,
+)
 from ..plots import bars as plot
 from ..roles import roles
 from ..run import Alignment, Selection, crowded_facts, unsampled_facts

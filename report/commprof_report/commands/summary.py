@@ -33,9 +33,14 @@ from ..base import attempt, attempts, column, Field, option, present, Row, thres
 from ..calls.parts import peer_name
 from ..calls.views import of_nccl
 from ..gpu import gpu_activity
-from ..late.judgement import Kind
-from ..late.late_ranks import Late
-from ..late.sentences import basis_text, details, efficiency_text, headline as run_headline
+from ..late import (
+    Kind,
+    Late,
+    basis_text,
+    details,
+    efficiency_text,
+    headline as run_headline,
+)
 from ..run import (
     ALL,
     Run,

@@ -55,9 +55,14 @@ from ..base import (
 )
 from ..experiment.plan import canaries_read
 from ..gpu.gpu_activity import nccl_algorithm_text
-from ..late import late_ranks
-from ..late.depends import Waits
-from ..late.sums import Sums, rounded, share, transfer_shares
+from ..late import (
+    Sums,
+    Waits,
+    late_ranks,
+    rounded,
+    share,
+    transfer_shares,
+)
 from ..run import Cells, Selection, align, cells_of, crowding, run_open, select
 from ..steps.long_steps import Trend, trend
 from ..steps.step_costs import StepRow

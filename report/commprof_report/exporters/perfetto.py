@@ -35,9 +35,12 @@ from typing import Any, Callable, NamedTuple
 from ..base import NONE, Row, query, units
 from ..gpu import gpu_activity
 from ..gpu.overlap import OTHER_STREAM, device_groups
-from ..late.reading import known
-from ..late.sentences import ALL
-from ..late.wait_split import WaitSplit, wait_split
+from ..late import (
+    ALL,
+    WaitSplit,
+    known,
+    wait_split,
+)
 from ..run import MOST_NS, Alignment, Selection, align, unsampled_text
 from ..steps.boundaries import Steps
 from ..steps.steps_summary import steps_find

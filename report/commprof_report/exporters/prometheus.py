@@ -15,8 +15,10 @@ from ..base import (
 from ..calls.parts import rank_rows
 from ..calls.views import DEVICE_TOTALS, TOTALS
 from ..gpu import gpu_activity
-from ..late.judgement import Kind
-from ..late.late_ranks import Late
+from ..late import (
+    Kind,
+    Late,
+)
 from ..run import cells_of, fact_rows, Run
 from ..stuck.doing import negotiating_rows
 

@@ -31,8 +31,10 @@ from ..base import (
     threshold,
 )
 from ..calls.views import COMMUNICATOR_USE, is_mpi_call, is_working
-from ..late.late_ranks import Late
-from ..late.verdict import COVERED
+from ..late import (
+    COVERED,
+    Late,
+)
 from ..run import cells_of, view_rows
 from .world import CONTROL_BYTES, FEWEST, Chain, Group, World, ways, world_of
 

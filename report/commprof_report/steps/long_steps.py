@@ -52,13 +52,30 @@ from ..base import (
     units,
     whole,
 )
-from ..late.late_ranks import Late
-from ..late.wait_split import FILES, OUTSIDE, TRANSFER, UNSEEN, UNSPLIT, WAITING, Timeline
-from ..late.verdict import COVERED, FEWEST_BLOCKS, MAJORITY, MOSTLY, spans, sums_of
+from ..late import (
+    COVERED,
+    FEWEST_BLOCKS,
+    FILES,
+    HANDED,
+    Late,
+    MAJORITY,
+    MOSTLY,
+    NOTABLE_LEAD,
+    OUTSIDE,
+    TRANSFER,
+    Timeline,
+    UNSEEN,
+    UNSPLIT,
+    WAITING,
+    is_mostly,
+    lacks_cores,
+    not_known,
+    spans,
+    sums_of,
+    verdict_text,
+)
 from ..run.alignment import Alignment, storable
 from .boundaries import Boundaries, Steps, means_of_steps
-from ..late.marks import HANDED, NOTABLE_LEAD
-from ..late.sentences import is_mostly, lacks_cores, not_known, verdict_text
 from .columns import Costs
 
 

@@ -31,11 +31,11 @@ from ..base import (
     units,
 )
 from ..gpu.overlap import Spans, activities, busy, common, known_spans, spans_joined, time_by_states
-from ..late.late_ranks import Late
-from ..late.wait_split import (
+from ..late import (
     ABSENT,
     COUNT,
     Called,
+    Late,
     NOBODY,
     OUTSIDE,
     Piece,

@@ -50,17 +50,18 @@ from ..base import (
     units,
 )
 from ..calls.views import is_completion, is_in_mpi, is_poll
-from ..late.depends import Waits
-from ..late.late_ranks import Late
-from ..late.reading import CallInfo, is_on
-from ..late.wait_split import (
+from ..late import (
+    CallInfo,
     FILES,
+    Late,
     OUTSIDE,
     TRANSFER,
     UNSEEN,
     UNSPLIT,
     WAITING,
+    Waits,
     called,
+    is_on,
     timelines,
 )
 from ..run import Alignment, Calls, Cells, cells_of

@@ -32,16 +32,17 @@ from ..base import (
     units,
 )
 from ..calls.parts import Negotiation, negotiation
-from ..late.late_ranks import Late
-from ..late.marks import (
+from ..late import (
     HANDED,
+    Late,
     WaitRegion,
     covered_ns,
     handed_steps,
+    inside_text,
+    is_mostly,
     marked_steps,
     steps_agreed_on,
 )
-from ..late.sentences import inside_text, is_mostly
 from ..retime.graph import Efficiency
 from ..run import Alignment, Selection, cells_of, holes, no_log_text
 from .boundaries import (
