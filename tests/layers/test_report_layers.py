@@ -72,8 +72,8 @@ def test_an_import_of_an_upper_room_is_found() -> None:
     said = [f"{TOP}calls/by_size uses {TOP}late/late_ranks: {TOP}calls/ may not use {TOP}late/"]
     assert _with_import("calls/by_size", "from ..late.late_ranks import late") == said
     assert _with_import("calls/by_size", "from ..late import late_ranks") == said
-    said = [f"{TOP}run/unseen uses {TOP}late/__init__: {TOP}run/ may not use {TOP}late/"]
-    assert _with_import("run/unseen", "from ..late import Late") == said
+    said = [f"{TOP}run/unseen uses {TOP}steps/__init__: {TOP}run/ may not use {TOP}steps/"]
+    assert _with_import("run/unseen", "from ..steps import Steps") == said
 
 
 def test_a_circle_of_modules_within_a_room_is_found() -> None:
