@@ -86,24 +86,3 @@ def test_a_late_rank_costs_what_it_sleeps_and_no_more_than_the_run(profile):
         <= row["saving_ns"] / RANKS
         <= max(of_rank.all_ns for of_rank in took(run).values())
     )
-
-
-@pytest.mark.nightly
-def test_a_receive_that_waits_costs_what_its_sender_sleeps(profile):
-    run, twin = (
-        profile("message_shapes", RANKS, "receive_early", STEPS),
-        profile("message_shapes", RANKS, "receive_late", STEPS),
-    )
-    row = found(run)["waiting_messages"]
-    # without the wait both ranks are done sooner
-    received_ns = RANKS * sum(cell.total_ns for cell in run.cells(0, "MPI_Recv"))
-    assert (
-        row["call"] == "MPI_Recv" and 0.5 * took(run)[1].slept_ns <= row["saving_ns"] <= received_ns
-    )
-    assert "waiting_messages" not in found(twin)
-
-
-@pytest.mark.nightly
-def test_large_messages_alone_are_not_to_be_fused(profile):
-    rules = found(profile("message_shapes", RANKS, "large", STEPS))
-    assert not {"small_messages", "tiny_messages", "polling", "overlap"} & set(rules)

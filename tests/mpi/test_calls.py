@@ -259,12 +259,9 @@ late_objects:MPI_Win_fence:0:0:16 2 some
 ask SELECT object, group_concat(object_sequence) FROM (SELECT * FROM sample ORDER BY start_ns) \
     WHERE call = 'MPI_Win_fence' GROUP BY object: 1 1,2,3,4,5,6,7,8; 3 1,2,3,4,5,6,7,8
 
-jumping_handler 2 some
-call Allreduce: 3x4
-call Finalize: 1x0
-
 jumping_deeper 2 some same
 call Allreduce: 900x4
+call Finalize: 1x0
 call Send: -
 
 throwing_handler 2 some same

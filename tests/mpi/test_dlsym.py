@@ -13,9 +13,10 @@ from .libraries import SYSTEM_PYTHON
 RANKS = 2
 
 
-def opens_mpi(mpi, *options):
+def opens_mpi(mpi, *options, mode="LOCAL"):
     mpi.require_soname_in_search_path()
-    program = compile_program(mpi, "opens_mpi", "-Wl,--as-needed", "-ldl")
+    flags = (f"-DMODE=RTLD_{mode}", "-Wl,--as-needed", "-ldl")
+    program = compile_program(mpi, "opens_mpi", *flags, suffix=f"-{mode}")
     assert b"libmpi" not in subprocess.check_output(["readelf", "-d", program])
     return [*options, program, mpi.soname]
 
@@ -39,8 +40,9 @@ def lines(ran: Run) -> list[str]:
     return sorted(ran.outcome.stdout.splitlines())
 
 
-def test_functions_looked_up_in_an_opened_library_are_counted_exactly(mpi, tmp_path):
-    ran = run(mpi, opens_mpi(mpi, *WITH), tmp_path)
+@pytest.mark.parametrize(("start", "mode"), [(WITH, "LOCAL"), (BY_HAND, "GLOBAL")])
+def test_functions_looked_up_in_an_opened_library_are_counted_exactly(mpi, start, mode, tmp_path):
+    ran = run(mpi, opens_mpi(mpi, *start, mode=mode), tmp_path)
     made = [ran.counts(f"MPI_{call}") for call in ("Allreduce", "Send", "Recv", "Barrier")]
     assert made == [[9, 9], [3, 3], [3, 3], [1, 1]]
     assert {size: count for size, (count, _) in ran.sizes("MPI_Send")[0].items()} == {40: 3}
@@ -63,24 +65,23 @@ def test_the_program_finds_and_computes_the_same(mpi, command, tmp_path):
     assert lines(run(mpi, command(mpi, *WITH), tmp_path / "with")) == plain
 
 
-def of_mpi4py(mpi, start: tuple[str, ...], program: str) -> list[str]:
+def beside_mpi4py(mpi, start: tuple[str, ...], interface: str) -> list[str]:
     if not mpi.has_mpi4py:
         pytest.skip(f"no mpi4py for {mpi.name} here")
-    return [*start, mpi.python, PROGRAMS / program]
+    pytest.importorskip(interface)
+    return [*start, mpi.python, PROGRAMS / "mpi4py_beside.py", interface]
 
 
-@pytest.mark.parametrize("program", ["mpi4py_and_ctypes.py", "mpi4py_and_cffi.py"])
-def test_calls_beside_those_of_mpi4py_are_counted_exactly(mpi, program, tmp_path):
-    if program == "mpi4py_and_cffi.py":
-        pytest.importorskip("cffi")
-    ran = run(mpi, of_mpi4py(mpi, WITH, program), tmp_path)
+@pytest.mark.parametrize("interface", ["ctypes", "cffi"])
+def test_calls_beside_those_of_mpi4py_are_counted_exactly(mpi, interface, tmp_path):
+    ran = run(mpi, beside_mpi4py(mpi, WITH, interface), tmp_path)
     assert ran.sizes("MPI_Allreduce") == [{8000: (200, 1_600_000)}] * RANKS
     assert ran.counts("MPI_Barrier") == [1, 1]
     assert unseen(ran) == {}
 
 
 def test_with_the_setting_off_the_look_ups_are_counted(mpi, tmp_path):
-    ran = run(mpi, of_mpi4py(mpi, WITHOUT, "mpi4py_and_ctypes.py"), tmp_path)
+    ran = run(mpi, beside_mpi4py(mpi, WITHOUT, "ctypes"), tmp_path)
     assert ran.counts("MPI_Allreduce") == [0, 0]
     assert unseen(ran) == {"unseen.dlsym": "1"}
 
@@ -113,8 +114,8 @@ def test_a_tool_that_looks_its_next_function_up_does_not_call_itself(mpi, profil
     flags += ["-DNEXT"] * (forward == "RTLD_NEXT")
     tool = compile_program(mpi, "looking_tool", *flags, suffix=f"-{forward}")
     preload = (tool, LIBRARY) if order == "before" else (LIBRARY, tool)
-    counts = profile("for_two_tools", RANKS, preload=preload).counts("MPI_Allreduce")
-    assert counts == profile("for_two_tools", RANKS).counts("MPI_Allreduce") != [0, 0]
+    counts = profile("for_tools", RANKS, preload=preload).counts("MPI_Allreduce")
+    assert counts == profile("for_tools", RANKS).counts("MPI_Allreduce") != [0, 0]
 
 
 def gcc(folder: Path, source: object, name: str, *flags: str) -> None:

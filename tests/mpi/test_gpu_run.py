@@ -26,46 +26,34 @@ pytestmark = pytest.mark.slow
 
 
 def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    env = {
-        name: value for name, value in os.environ.items() if not name.startswith("COMMPROF_")
-    } | environment
+    kept = {name: value for name, value in os.environ.items() if name[:9] != "COMMPROF_"}
+    command = [sys.executable, str(GPU / "run"), *words]
     return subprocess.run(
-        [sys.executable, str(GPU / "run"), *words],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        env=env,
-        check=False,
+        command, capture_output=True, text=True, timeout=600, env=kept | environment, check=False
     )
 
 
-def on_doubles(
-    out: Path, *words: str, **environment: str
-) -> tuple[subprocess.CompletedProcess[str], dict[str, tuple[str, str]]]:
-    """Its output, and from its Markdown table check -> (seen, verdict)."""
+def on_doubles(out: Path, *words: str, status: int = 0, **environment: str) -> dict[str, tuple]:
+    """From its Markdown table check -> (seen, verdict)."""
     doubles.build()
     done = run("--doubles", "--out", str(out), *words, **environment)
+    assert done.returncode == status, done.stdout + done.stderr
     (path,) = out.glob("*/table.md")
-    cells = [
-        re.split(r" (?<!\\)\| ", line.strip("| "))
-        for line in path.read_text().splitlines()
-        if line.startswith("| ")
-    ]
-    return done, {row[0]: (row[-2], row[-1]) for row in cells[1:]}
+    lines = [line for line in path.read_text().splitlines() if line.startswith("| ")]
+    cells = [re.split(r" (?<!\\)\| ", line.strip("| ")) for line in lines]
+    return {row[0]: (row[-2], row[-1]) for row in cells[1:]}
 
 
 # Without a GPU
 
 
-def test_without_a_gpu_it_says_so_in_a_line_and_is_skipped(tmp_path: Path):
+def test_without_a_gpu_it_says_so_in_a_line_and_is_skipped(tmp_path):
     if not machine.why_no_gpu(dict(os.environ)):
         pytest.skip("there is a GPU here")
     done = run("--out", str(tmp_path / "out"))
-    assert done.returncode == 77
-    assert (
-        done.stdout.startswith("tests/gpu/run: skipped, no GPU here: ")
-        and done.stdout.count("\n") == 1
-    )
+    skipped = "tests/gpu/run: skipped, no GPU here: "
+    assert (done.returncode, done.stdout.count("\n")) == (77, 1)
+    assert done.stdout.startswith(skipped)
     assert not (tmp_path / "out").exists()
 
 
@@ -87,76 +75,60 @@ def test_an_unknown_check_is_refused():
 
 # On doubles
 
-
-def test_all_that_is_planted_on_doubles_is_found(tmp_path: Path):
-    names = ["records", "copies", "correlation", "graph", "overlap", "memory_kinds"]
-    done, rows = on_doubles(tmp_path, *names)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert len(rows) > 20 and all(verdict == "PASS" for _, verdict in rows.values())
-    assert rows["kernels by name"][0] == "{'planted_long': 10, 'planted_short': 200}"
-    assert rows["100 calls with device>host memory"][0] == "[('device>host', 100)]"
-
-
-def test_questions_about_streams_and_memory_are_answered_on_doubles(tmp_path: Path):
-    done, rows = on_doubles(tmp_path, "memory", "capture", "destroyed")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert (
-        rows["cuStreamGetId of a destroyed stream"][0]
-        == "ended by SIGABRT: double of libcuda: a destroyed stream is used"
-    )
-    assert rows["cuptiGetStreamIdEx during a capture"] == ("so", "PASS")
-
-
 CALLS_OF_THE_GPU_THREAD = ",".join(
     f"cupti{name}"
-    for name in (
-        "GetVersion",
-        "GetTimestamp",
-        "Subscribe",
-        "Unsubscribe",
-        "ActivityRegisterCallbacks",
-        "ActivityGetAttribute",
-        "ActivitySetAttribute",
-        "ActivityEnable",
-        "ActivityDisable",
-        "ActivityFlushAll",
-    )
+    for name in "GetVersion GetTimestamp Subscribe Unsubscribe ActivityRegisterCallbacks "
+    "ActivityGetAttribute ActivitySetAttribute ActivityEnable ActivityDisable "
+    "ActivityFlushAll".split()
 )
+PLANTED = "{'planted_long': 10, 'planted_short': 200}"
+FOUND = {  # checks, and what some of their rows see
+    "records copies correlation graph overlap memory_kinds": {
+        "kernels by name": PLANTED,
+        "100 calls with device>host memory": "[('device>host', 100)]",
+    },
+    "memory capture destroyed": {
+        "cuStreamGetId of a destroyed stream": (
+            "ended by SIGABRT: double of libcuda: a destroyed stream is used"
+        ),
+        "cuptiGetStreamIdEx during a capture": "so",
+    },
+    "capturing": {"kernels beside a capture in global mode": "100"},
+    "many ends": {
+        "kernels of many replays of a graph, CUPTI's own limit": "200000",
+        "end: reset": "status 0, 50 kernels, no word",
+    },
+    "minor": {"kernels with the carried CUPTI": PLANTED},
+}
+SETTINGS = {  # no call of the GPU thread ends a capture
+    "capturing": {"DOUBLE_CUPTI_UNSAFE": CALLS_OF_THE_GPU_THREAD},
+    "minor": {"DOUBLE_CUPTI_VERSION": "130202"},
+}
 
 
-def test_no_call_of_the_gpu_thread_ends_a_capture(tmp_path: Path):
-    done, rows = on_doubles(tmp_path, "capturing", DOUBLE_CUPTI_UNSAFE=CALLS_OF_THE_GPU_THREAD)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert rows["kernels beside a capture in global mode"] == ("100", "PASS")
+@pytest.mark.parametrize("checks", FOUND)
+def test_all_that_is_planted_on_doubles_is_found(tmp_path, checks):
+    rows = on_doubles(tmp_path, *checks.split(), **SETTINGS.get(checks, {}))
+    assert {check: rows[check][0] for check in FOUND[checks]} == FOUND[checks]
+    if checks.startswith("records"):
+        assert len(rows) > 20 and all(verdict == "PASS" for _, verdict in rows.values())
+    if checks == "minor":
+        assert rows["the carried CUPTI by itself"][0].startswith("version 130202, ")
 
 
-def test_a_capture_that_a_thread_of_cuptis_ends_fails_with_its_moment(tmp_path: Path):
+def test_a_capture_that_a_thread_of_cuptis_ends_fails_with_its_moment(tmp_path):
     unsafe = {"DOUBLE_CUPTI_UNSAFE_WITHIN": "cuptiActivityDisable"}
-    done, rows = on_doubles(tmp_path, "capturing", **unsafe)
-    assert done.returncode == 1
+    rows = on_doubles(tmp_path, "capturing", status=1, **unsafe)
     failed = [(check, seen) for check, (seen, verdict) in rows.items() if verdict == "FAIL"]
     goes_off = "a capture in global mode while tracing goes off: the driver's error"
     assert failed == [(goes_off, "901")]
 
 
-def test_sensors_are_read_on_doubles(tmp_path: Path):
-    done, rows = on_doubles(tmp_path, "nvml")
-    assert {verdict.partition(":")[0] for _, verdict in rows.values()} <= {"PASS", "SKIP"}, (
-        done.stdout
-    )
-    assert len(rows) == 10
-
-
-def test_many_kernels_and_ends_are_seen_on_doubles(tmp_path: Path):
-    done, rows = on_doubles(tmp_path, "many", "ends")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert rows["kernels of many replays of a graph, CUPTI's own limit"] == ("200000", "PASS")
-    assert rows["end: reset"] == ("status 0, 50 kernels, no word", "PASS")
-
-
-def test_nccls_times_without_pytorch_are_those_of_events(tmp_path: Path):
-    done, rows = on_doubles(tmp_path, "nccl_times")
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_sensors_and_nccls_times_are_read_on_doubles(tmp_path):
+    rows = on_doubles(tmp_path / "nvml", "nvml")
+    verdicts = {verdict.partition(":")[0] for _, verdict in rows.values()}
+    assert verdicts <= {"PASS", "SKIP"} and len(rows) == 10
+    rows = on_doubles(tmp_path / "times", "nccl_times")  # without PyTorch those of events
     assert {row for row in rows if row.startswith("device time")} == {
         f"device time of {call}, rank {rank} of 2"
         for call in ("ncclAllReduce", "ncclAllGather")
@@ -164,35 +136,20 @@ def test_nccls_times_without_pytorch_are_those_of_events(tmp_path: Path):
     }
 
 
-def test_a_carried_cupti_is_tried_alone_and_with_the_profiler(tmp_path: Path):
-    done, rows = on_doubles(tmp_path, "minor", DOUBLE_CUPTI_VERSION="130202")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert rows["the carried CUPTI by itself"][0].startswith("version 130202, ")
-    assert rows["kernels with the carried CUPTI"][0] == "{'planted_long': 10, 'planted_short': 200}"
-
-
-def test_a_profiler_that_does_not_trace_fails_each_check_with_its_reason(tmp_path: Path):
-    done, rows = on_doubles(
-        tmp_path, "records", "copies", DOUBLE_CUPTI_FAIL="cuptiActivityEnable=35"
-    )
-    assert done.returncode == 1
+def test_what_is_not_traced_fails_with_its_reason_and_what_is_lost_alone(tmp_path):
+    refused = {"DOUBLE_CUPTI_FAIL": "cuptiActivityEnable=35"}
+    rows = on_doubles(tmp_path / "refused", "records", "copies", status=1, **refused)
     assert rows.keys() == {"kernels", "copies"}
-    assert all(
-        verdict.startswith("FAIL: the profiler does not trace (refused: ") and "35" in verdict
-        for _, verdict in rows.values()
-    )
+    for _, verdict in rows.values():
+        assert (
+            verdict.startswith("FAIL: the profiler does not trace (refused: ") and "35" in verdict
+        )
+    rows = on_doubles(tmp_path / "lost", "copies", status=1, DOUBLE_CUPTI_LOSE_AFTER="15")
+    checks = ("memsets: how many, bytes", "copies on device: how many, bytes")
+    assert [rows[check][1] for check in checks] == ["FAIL", "PASS"]
 
 
-def test_records_that_are_lost_fail_what_they_concern(tmp_path: Path):
-    done, rows = on_doubles(tmp_path, "copies", DOUBLE_CUPTI_LOSE_AFTER="15")
-    assert done.returncode == 1
-    assert (
-        rows["memsets: how many, bytes"][1] == "FAIL"
-        and rows["copies on device: how many, bytes"][1] == "PASS"
-    )
-
-
-def test_all_that_is_left_comes_in_one_archive(tmp_path: Path):
+def test_all_that_is_left_comes_in_one_archive(tmp_path):
     on_doubles(tmp_path, "copies")
     (path,) = tmp_path.glob("*/results.tar.gz")
     with tarfile.open(path) as packed:
@@ -202,7 +159,7 @@ def test_all_that_is_left_comes_in_one_archive(tmp_path: Path):
     assert any(re.fullmatch(r"runs/\S+/rank-0.db", name) for name in names)
 
 
-def test_dumps_that_come_back_become_replays(tmp_path: Path):
+def test_dumps_that_come_back_become_replays(tmp_path):
     on_doubles(tmp_path / "there", "graph", "nccl_times", "--results", str(tmp_path / "back"))
     (path,) = (tmp_path / "back").glob("*-results.tar.gz")
     with tarfile.open(path) as packed:
@@ -221,17 +178,8 @@ def test_dumps_that_come_back_become_replays(tmp_path: Path):
 
 def replayed(buffers: Path) -> subprocess.CompletedProcess[str]:
     build = "build/tests/unit/plain"
-    make = [
-        "make",
-        "-s",
-        "-C",
-        str(REPOSITORY),
-        "-f",
-        "tests/unit/Makefile",
-        f"BUILD={build}",
-        f"{build}/unit",
-    ]
-    subprocess.run(make, check=True, capture_output=True)
+    make = ["make", "-s", "-f", "tests/unit/Makefile", f"BUILD={build}", f"{build}/unit"]
+    subprocess.run(make, check=True, capture_output=True, cwd=REPOSITORY)
     environment = os.environ | {"UNIT_BUFFERS": str(buffers)}
     command = [str(REPOSITORY / build / "unit"), "test_replay"]
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)

@@ -196,7 +196,7 @@ def test_calls_take_no_lock_that_a_handler_or_an_ended_thread_may_hold(profile, 
 # are inside a call
 
 SAID = "busy tool: 14 MPI_Allreduce on all ranks, 5 MPI_Wait here\n"
-OWN = {"MPI_Init", "MPI_Allreduce", "MPI_Irecv", "MPI_Send", "MPI_Wait", "MPI_Finalize"}
+OWN = {f"MPI_{call}" for call in "Init Allreduce Irecv Isend Wait Waitall Finalize".split()}
 
 
 @pytest.mark.parametrize("where", ["before ours", "after ours", "linked into the program"])
@@ -207,7 +207,7 @@ def test_a_busy_tool_beside_ours_sees_all_calls_and_so_do_we(profile, plain, mpi
         assert plain("with_a_tool_inside", 2).stdout == SAID
     else:
         order = (tool, LIBRARY) if where == "before ours" else (LIBRARY, tool)
-        run = profile("for_a_busy_tool", 2, preload=order)
+        run = profile("for_tools", 2, preload=order)
     assert run.outcome.stdout == SAID
     assert run.sizes("MPI_Allreduce") == [{4: (7, 28)}] * 2
     assert run.sizes("MPI_Irecv", "completion") == [{4: (5, 0)}] * 2

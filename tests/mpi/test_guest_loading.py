@@ -1,5 +1,5 @@
 """MPI libraries that are loaded at run time: two of them in one process (programs/two_libraries.c),
-and one that is called through pointers (programs/dlopened.c)."""
+and plugins that call one."""
 
 import os
 import shutil
@@ -42,15 +42,6 @@ def test_of_two_libraries_in_one_process_the_first_is_profiled_and_both_work(ord
     assert run.counts("MPI_Finalize") == [1]
     facts = run.facts(0)
     assert order[0].soname in facts["mpi_library"] and order[1].soname in facts["unseen.library"]
-
-
-def test_calls_through_pointers_into_a_library_work_and_are_counted(profile, plain, mpi):
-    mpi.require_soname_in_search_path()
-    program = str(compile_program(mpi, "dlopened", LINKED_WITH_NO_MPI))
-    run = profile(program, 2, mpi.soname)
-    for outcome in (run.outcome, plain(program, 2, mpi.soname)):
-        assert sorted(outcome.stdout.splitlines()) == ["rank 0 of 2", "rank 1 of 2"]
-    assert run.counts("MPI_Barrier") == [3, 3]
 
 
 def test_plugins_whose_constructors_call_mpi_are_loaded_beside_first_calls(profile, mpi, tmp_path):

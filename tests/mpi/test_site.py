@@ -198,11 +198,9 @@ def test_who_finds_no_profile_is_told_why_once(mpi, tmp_path, site, said):
     assert said in run.outcome.stderr
 
 
-@pytest.mark.parametrize(
-    "site", ["skip = lifetime,pcontro,xpcon*\n", "off-file = missing\n", "profile = full\n"]
-)
-def test_what_does_not_fit_the_job_keeps_nothing_from_being_recorded(mpi, tmp_path, site):
-    run = run_with(mpi, tmp_path, "output = site\n" + site, *PRELOADED)
+def test_what_does_not_fit_the_job_keeps_nothing_from_being_recorded(mpi, tmp_path):
+    site = "output = site\nskip = lifetime,pcontro,xpcon*\noff-file = missing\nprofile = full\n"
+    run = run_with(mpi, tmp_path, site, *PRELOADED)
     assert run.files() == ["rank-0.db", "rank-1.db"]
     assert len(said_by_us(run)) == 1
 

@@ -124,7 +124,7 @@ def test_what_romio_does_inside_open_mpi_is_not_counted(profile, mpi, tmp_path):
 def test_another_profiler_and_ours_both_see_every_call(profile, mpi, order):
     other = compile_program(mpi, "other_tool", "-shared", "-fPIC")
     preload = (LIBRARY, other) if order == "ours first" else (other, LIBRARY)
-    run = profile("for_two_tools", 2, preload=preload)
+    run = profile("for_tools", 2, preload=preload)
     assert lines_of(run.outcome) == ["other tool: 7 MPI_Allreduce, 5 MPI_Isend"] * 2
     assert run.sizes("MPI_Allreduce") == [{4: (7, 28)}] * 2
     assert run.sizes("MPI_Isend", "completion") == [{4: (5, 20)}] * 2

@@ -33,7 +33,7 @@ def tool(mpi):
 
 
 def test_a_tool_before_us_is_named(profile, tool):
-    run = profile("for_a_busy_tool", RANKS, preload=(tool, LIBRARY))
+    run = profile("for_tools", RANKS, preload=(tool, LIBRARY))
     assert unseen(run) == {"unseen.tool": str(tool)}
     assert run.sizes("MPI_Reduce") == [{4: (1, 4)}] * RANKS  # its own
 
@@ -48,7 +48,7 @@ def test_commprof_run_comes_first_and_nothing_of_the_tool_s_own_counts(
     mpi, tool, inherited, tmp_path
 ):
     preload = "LD_PRELOAD=" + inherited.format(tool=tool, library=LIBRARY)
-    command = ["env", preload, COMMPROF_RUN, compile_program(mpi, "for_a_busy_tool")]
+    command = ["env", preload, COMMPROF_RUN, compile_program(mpi, "for_tools")]
     run = profiled(mpi, RANKS, command, tmp_path)
     assert run.outcome.stdout == SAID
     assert unseen(run) == {}

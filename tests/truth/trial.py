@@ -96,40 +96,24 @@ def play(mpi: Mpi, plant: Plant, is_twin: bool, folder: Path) -> Trial:
         environment["COMMPROF_SAMPLES"] = plant.samples
     first = plant.ranks
     if on_network:
-        layer = compile_program(
-            mpi, "slow_link" if plant.link else "slow_network", "-shared", "-fPIC"
-        )
+        layer = compile_program(mpi, "slow_network", "-shared", "-fPIC")
         command = ["env", f"LD_PRELOAD={LIBRARY}:{layer}", *command[1:]]
-        environment |= {"SLOW_NETWORK_US": str(delay_us)} | (
-            {"SLOW_NETWORK_RANK": "1"}
-            if plant.where == "link"
-            else {"SLOW_NETWORK_BYTES": str(SLOW_BYTES)}
-            if plant.where == "size"
-            else {}
-        )
+        environment["SLOW_NETWORK_US"] = str(delay_us)
+        if plant.where == "link":
+            environment["SLOW_NETWORK_RANK"] = "1"
+        if plant.where == "size":
+            environment["SLOW_NETWORK_BYTES"] = str(SLOW_BYTES)
         if plant.link:
-            environment |= {
-                "SLOW_LINK_US": str(delay_us),
-                "SLOW_LINK_FROM": str(plant.slow_sender),
-                "SLOW_LINK_TO": str(plant.link[1]),
-            }
+            sender, receiver = plant.slow_sender, plant.link[1]
+            environment |= {"SLOW_LINK_FROM": str(sender), "SLOW_LINK_TO": str(receiver)}
     if plant.where == "hosts":
         mpi = on_hosts(mpi, plant.ranks // len(HOSTS))
     if plant.where == "cores":
-        first, cores = 1, sorted(os.sched_getaffinity(0))
-        command = [
-            "taskset",
-            "-c",
-            str(cores[0]),
-            *command,
-            ":",
-            "-n",
-            "1",
-            "taskset",
-            "-c",
-            str(cores[1]),
-            *command,
-        ]
+        first = 1
+        one, other = (
+            ["taskset", "-c", str(core), *command] for core in sorted(os.sched_getaffinity(0))[:2]
+        )
+        command = [*one, ":", "-n", "1", *other]
     outcome = launch(mpi, first, command, folder, environment)
     assert outcome.exit_status == 0, outcome
     return Trial(

@@ -1,6 +1,6 @@
-/* opens_mpi LIBRARY: is not linked with MPI; opens a library and looks its functions up, as
- * foreign-function interfaces do. Per rank it makes 7 Allreduces by the MPI_ name and 2 by the
- * PMPI_ name, 3 Sends and 3 Recvs of 40 bytes, and 1 Barrier. It prints what it found. */
+/* opens_mpi LIBRARY: is not linked with MPI; opens a library in this MODE and looks its functions
+ * up, as foreign-function interfaces do. Per rank it makes 7 Allreduces by the MPI_ name and 2 by
+ * the PMPI_ name, 3 Sends and 3 Recvs of 40 bytes, and 1 Barrier. It prints what it found. */
 #include <dlfcn.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static void *find(const char *name)
 
 int main(int count, char **arguments)
 {
-    library = dlopen(arguments[count - 1], RTLD_NOW | RTLD_LOCAL);
+    library = dlopen(arguments[count - 1], RTLD_NOW | MODE);
     if (!library) {
         fprintf(stderr, "%s\n", dlerror());
         return 1;

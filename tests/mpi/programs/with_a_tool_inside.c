@@ -1,4 +1,4 @@
-/* The program for a busy tool, with the tool linked in. */
+/* The program for tools, with a busy one linked in. */
 #include "busy_tool.c"
 
-#include "for_a_busy_tool.c"
+#include "for_tools.c"
