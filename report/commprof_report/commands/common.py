@@ -110,11 +110,6 @@ def print_notes(notes: Iterable[str]) -> None:
         take_note.get()(note)
 
 
-def is_whole(arguments: argparse.Namespace) -> bool:
-    """No filter was given."""
-    return not selection.filters(arguments)
-
-
 def print_line(text: str = "") -> None:
     """Text that may hold names from files."""
     print(units.visible(text))
@@ -142,7 +137,9 @@ class Rows(NamedTuple):
     more: str = ""
 
     def text(self) -> str:
-        return render.first_rows(self.columns, self.rows, self.most, self.more) if self.rows else ""
+        left = len(self.rows) - self.most
+        more = f"\n... and {left:,} more{self.more}" if left > 0 else ""
+        return render.text_table(self.columns, self.rows[: self.most]) + more if self.rows else ""
 
     def html(self) -> str:
         return render.table(self.columns, self.rows, min(self.most, MOST_ON_PAGE))

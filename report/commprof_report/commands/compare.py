@@ -382,12 +382,6 @@ TEXTS: dict[str | None, Callable[[Comparison], Iterable[Any]]] = {  # by --by
 # The page of a comparison: the same, with the value of each run.
 
 
-def page_title(answers: Comparison) -> str:
-    return (
-        f"{' and '.join(pair.verdict.side for pair in answers.tested)} v. {answers.sides[0].name}"
-    )
-
-
 def page_parts(answers: Comparison) -> Iterator[str]:
     pairs, said = answers.tested, set[str]()
     yield opening(answers)

@@ -43,6 +43,10 @@ RECEIVES = frozenset(
     for name in ("MPI_", "MPI_I", "MPI_M", "MPI_Im", "nccl")
     for end in ("", "_init")
 )
+OF_RECEIVES = (
+    "Bytes of messages count where they are sent: receives have no volume. `steps` has the sizes "
+    "that they are posted for."
+)
 MOST_PAIRS, MOST_RANKS = 30, 64
 BAR_WIDTH, MOST_BARS = 40, 24  # of histograms in text
 ORDERS: dict[str, Callable[[Row], Any]] = {
@@ -85,10 +89,11 @@ def calls(known: common.Analysed, arguments: argparse.Namespace) -> common.Answe
     rows = view_rows(known.connection, CALLS)
     negotiated = (known.negotiated if known.has_samples else None) or []
     timed = apart(known, drawn(rows), "call")
+    has_receives = any(row.call in RECEIVES for row in rows)
     return common.Answer(
         rows,
         CALL,
-        lambda: [*call_tables(rows, negotiated), volume_note(rows)],
+        lambda: [*call_tables(rows, negotiated), OF_RECEIVES * has_receives],
         lambda: (bars.of_calls(timed), counted(timed)),
     )
 
@@ -136,18 +141,6 @@ def negotiation_columns(negotiated: Sequence[Row]) -> list[Field]:
         return units.share(spent_ns / (call.total_ns or 1))
 
     return [Field("", "", "negotiation", of_row=part)] * bool(negotiated)
-
-
-def volume_note(rows: Sequence[Row]) -> str:
-    """Why receives have no volume."""
-    return (
-        (
-            "Bytes of messages count where they are sent: receives have no volume. `steps` has the "
-            "sizes that they are posted for."
-        )
-        if any(row.call in RECEIVES for row in rows)
-        else ""
-    )
 
 
 def drawn(rows: Sequence[Row]) -> list[Row]:

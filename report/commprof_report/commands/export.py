@@ -274,7 +274,7 @@ def write_perfetto(arguments: argparse.Namespace) -> None:
     cut = perfetto.Cut(arguments.from_ns, arguments.to_ns)
     if cut.from_ns is not None and cut.to_ns is not None and cut.from_ns >= cut.to_ns:
         raise UsageError("export", "--from is not before --to")
-    files = trace_files(arguments.with_trace)
+    files = dict(found for word in arguments.with_trace for found in trace_files(word))
     most_samples = MOST_CALLS if cut == perfetto.Cut() else None
     run = common.open_selected(
         arguments, with_histograms=False, with_samples=True, most_samples=most_samples

@@ -137,7 +137,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def write_comparison(arguments: argparse.Namespace) -> None:
-    if arguments.anonymous or arguments.steps or not common.is_whole(arguments):
+    if arguments.anonymous or arguments.steps or selection.filters(arguments):
         raise UsageError("html", "a comparison takes neither --anonymous nor --steps nor filters")
     answers = compare.compared(arguments.run, compare.rules(arguments))
     output = arguments.output or (
@@ -145,7 +145,9 @@ def write_comparison(arguments: argparse.Namespace) -> None:
         if compare.names_experiment(arguments.run)
         else Path(COMPARISON)
     )
-    text = render.page(f"commprof: {compare.page_title(answers)}", compare.page_parts(answers))
+    sides = " and ".join(pair.verdict.side for pair in answers.tested)
+    title = f"commprof: {sides} v. {answers.sides[0].name}"
+    text = render.page(title, compare.page_parts(answers))
     write(output, text, files_mode(run.path for side in answers.sides for run in side.runs))
 
 
@@ -267,15 +269,27 @@ def cards(known: common.Analysed) -> list[tuple[str, str]]:
     if row.negotiation_share_mean is not None:
         share = row.data_share_mean
         said = f"in data operations; {units.share(row.negotiation_share_mean)} in negotiation"
-    found = {
-        (units.share(share), f"of {summary.whole(row)} {said}"): summary.has_mpi(row),
-        (summary.wall_time(row), f"wall time; {cost} of it is the profiler's own"): True,
-    }
-    shown = [card for card, is_so in found.items() if is_so]
+    shown = []
     if steps and steps.step_ns is not None:
-        said = f"a step, the mean of {units.counted(steps.steps, 'step')}"
-        shown.insert(0, (units.duration(steps.step_ns), said))
-    return shown
+        of_all = f"a step, the mean of {units.counted(steps.steps, 'step')}"
+        shown = [(units.duration(steps.step_ns), of_all)]
+    return [
+        *shown,
+        *(
+            [(units.share(share), f"of {summary.whole(row)} {said}")]
+            if summary.has_mpi(row)
+            else []
+        ),
+        (summary.wall_time(row), f"wall time; {cost} of it is the profiler's own"),
+    ]
+
+
+def steps_read(word: str) -> range:
+    """Value of --steps: 7, or 100-120."""
+    span = (units.spans_in(word) or [range(0)])[0] if word.replace("-", "").isdigit() else None
+    if not span:
+        raise argparse.ArgumentTypeError(f"{word}: no steps such as 7 or 100-120")
+    return span
 
 
 def timeline_section(known: common.Analysed, title: str, wanted: range | None) -> str:
@@ -317,15 +331,6 @@ def timeline_section(known: common.Analysed, title: str, wanted: range | None) -
         drawing,
         render.folded("How to read it", [text for text in explained if explained[text]], ""),
     )
-
-
-def steps_read(word: str) -> range:
-    """Value of --steps: 7, or 100-120."""
-    found = re.fullmatch("([0-9]{1,9})(?:-([0-9]{1,9}))?", word)
-    first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
-    if first > last:
-        raise argparse.ArgumentTypeError(f"{word}: no steps such as 7 or 100-120")
-    return range(first, last + 1)
 
 
 def contents_text(view: View, whole: int, wanted: range | None) -> str:

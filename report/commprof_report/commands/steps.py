@@ -36,7 +36,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
 
-from ..base import attempt, column, Field, option, present, Row, shown, units
+from ..base import attempt, column, Field, option, present, Row, shown, telling, units
 from ..display import render
 from ..late import (
     HANDED,
@@ -124,7 +124,8 @@ def chosen(
 ) -> tuple[Sequence[Row], Sequence[Field], Sequence[Field]]:
     """Rows, what they have, and the columns on screen; none: the screen has the text."""
     if arguments.per_step:
-        return answers.costs.steps, STEP, step_columns(answers.costs.steps)
+        columns = telling(STEP_COLUMNS, answers.costs.steps, "nccl_device_ns")
+        return answers.costs.steps, STEP, columns
     if arguments.per_call:
         rows = call_rows(known.connection, answers.sampled, answers.steps.rows, answers.costs)
         return rows, CALL, call_columns(rows)
@@ -159,14 +160,6 @@ def call_columns(rows: Sequence[Row]) -> list[Field]:
         "ranks": len({row.ranks for row in rows}) < 2,
     }
     return [column for column in CALL_COLUMNS if not absent.get(column.head)]
-
-
-def step_columns(rows: Sequence[Row]) -> list[Field]:
-    return [
-        column
-        for column in STEP_COLUMNS
-        if column.head != "NCCL on device" or any(row.nccl_host_ns is not None for row in rows)
-    ]
 
 
 def facts(answers: StepsSummary, waits: Late | None) -> list[tuple[str, str]]:

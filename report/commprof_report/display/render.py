@@ -163,12 +163,7 @@ def picture(svg: bytes | None, description: str) -> str:
     """As an image, so that nothing inside it can reach the page."""
     data = base64.b64encode(svg or b"").decode("ascii")
     drawn = f'<img alt="{text(description)}" src="data:image/svg+xml;base64,{data}">'
-    return scrolled(drawn) if svg else ""
-
-
-def scrolled(drawn: str) -> str:
-    """A drawing that scrolls sideways on a narrow screen."""
-    return f'<div class="scroll" tabindex="0">{drawn}</div>'
+    return f'<div class="scroll" tabindex="0">{drawn}</div>' if svg else ""
 
 
 def table(
@@ -284,12 +279,6 @@ def text_table(columns: Sequence[Field], rows: Sequence[object], indent: str = "
     ]
     widths = [max(map(len, cells)) for cells in zip(*lines)]
     return "\n".join(indent + _line(columns, cells, widths) for cells in lines)
-
-
-def first_rows(columns: Sequence[Field], rows: Sequence[object], most: int, more: str) -> str:
-    """A table of so many of the rows; more: what says the rest after its number."""
-    left = f"\n... and {len(rows) - most:,} more{more}" if len(rows) > most else ""
-    return text_table(columns, rows[:most]) + left
 
 
 def _line(columns: Sequence[Field], cells: Sequence[str], widths: Sequence[int]) -> str:

@@ -40,11 +40,6 @@ class Process(namedtuple("Process", "rank pid host start_unix_ns end_unix_ns ste
 OfRank = namedtuple("OfRank", "trace process")
 
 
-def trace_files(words: Sequence[str]) -> dict[Path, int | None]:
-    """The files of each FILE, FOLDER or RANK=FILE, with the rank that the user specified."""
-    return dict(found for word in words for found in _files(word))
-
-
 def traces_open(files: dict[Path, int | None], run: Selection) -> Iterator[OfRank]:
     """Yields each trace with its rank. Raises ReportError for the first file that is not a trace of
     this run."""
@@ -74,7 +69,8 @@ def _scan(path: Path) -> Trace:
     return trace
 
 
-def _files(word: str) -> list[tuple[Path, int | None]]:
+def trace_files(word: str) -> list[tuple[Path, int | None]]:
+    """The files of FILE, FOLDER or RANK=FILE, with the rank that the user specified."""
     match = re.fullmatch(r"(\d{1,9})=(.+)", word, re.DOTALL)
     rank, path = (int(match[1]), Path(match[2])) if match else (None, Path(word))
     if not path.is_dir():
