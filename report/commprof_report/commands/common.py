@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ..advice.advice import Advice
     from ..late.late_ranks import Late
     from ..roles.world import World
+    from ..steps.boundaries import Steps
     from ..steps.steps_summary import StepsRow, StepsSummary
     from ..summary.run_summary import RunSummary
 
@@ -194,9 +195,19 @@ def block_html(block: Any, said: set[str]) -> str:
     if isinstance(block, Words) and (block.words in said or not block.words):
         return ""
     if isinstance(block, Facts):
-        block = Facts([fact for fact in block.facts if fact[1] not in said])
+        block = Facts([*left_out(block.facts, said)])
         said.update(text for _, text in block.facts if len(text) > LONG)
     return block.html()
+
+
+def left_out(facts: Iterable[tuple[str, str]], said: set[str]) -> Iterator[tuple[str, str]]:
+    """The facts without those; the next line of one keeps its head."""
+    kept = ""
+    for head, text in facts:
+        kept = head or kept
+        if text and text not in said:
+            yield kept, text
+            kept = ""
 
 
 class Answer(NamedTuple):
@@ -235,6 +246,7 @@ ANALYSES: dict[str, tuple[str, str, str, dict[str, Any]]] = {
     "negotiated": ("Negotiation", "summary.run_summary:negotiated_rows", "connection", {}),
     "steps": (*OF_STEPS, {"late": "waits"}),
     "without_steps": (*OF_STEPS, {"late": "waits", "by": "no_steps"}),
+    "boundaries": ("Steps", "steps.steps_summary:steps_find", "run alignment", {}),
     "world": ("Communicators", "roles.world:world_of", "connection", {}),
     "advised": ("Advice", "advice.advice:advice", "run summary waits steps_row world", {}),
 }
@@ -249,6 +261,7 @@ class Analysed:
     negotiated: Sequence[Row] | None
     steps: StepsSummary | None
     without_steps: StepsSummary | None
+    boundaries: Steps | None
     no_steps = "none"
     world: World | None
     advised: Sequence[Advice] | None

@@ -279,14 +279,6 @@ def write_sizes_csv(answers: Comparison) -> None:
     render.write_csv(sys.stdout, (*common_to_sides, *sides, best), rows)
 
 
-def verdict_blocks(answers: Comparison) -> list:
-    says = (
-        (comparison.verdict_text if pair in answers.tested else comparison.control_text, pair)
-        for pair in answers.pairs
-    )
-    return [[f"{comparison.name_of(pair)}: {said(answers, pair)}" for said, pair in says]]
-
-
 def size_blocks(answers: Comparison) -> list:
     columns = [
         column("call", comparison.call_text, False),
@@ -371,7 +363,15 @@ def run_blocks(answers: Comparison) -> list:
 
 TEXTS: dict[str | None, Callable[[Comparison], Iterable[Any]]] = {  # by --by
     None: whole_blocks,
-    "verdict": verdict_blocks,
+    "verdict": lambda answers: [
+        [
+            f"{comparison.name_of(pair)}: "
+            + (comparison.verdict_text if pair in answers.tested else comparison.control_text)(
+                answers, pair
+            )
+            for pair in answers.pairs
+        ]
+    ],
     "size": size_blocks,
     "run": run_blocks,
     "figure": lambda answers: named(figure_rows, answers.pairs),
@@ -422,7 +422,7 @@ def page_parts(answers: Comparison) -> Iterator[str]:
         drawn = bars.marks_of(answers, measures)
         picture = common.picture(drawn, "the value of each run, and each change")
         if shown := common.block_html(blocks, said):
-            yield render.section(title, sentence, picture, shown)
+            yield render.section(title, sentence, picture, shown, is_folded=title == "The runs")
 
 
 def opening(answers: Comparison) -> str:

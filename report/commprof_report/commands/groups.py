@@ -93,7 +93,7 @@ def regions(
         lambda: (
             [headline(rows), [common.Rows(columns, rows), *gaps(known.run, rows)]]
             if has_regions(known.run)
-            else [nothing()]
+            else [common.Hint(nothing())]
         ),
         nothing=nothing,
     )

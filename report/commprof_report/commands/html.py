@@ -218,7 +218,11 @@ def section_of(known: common.Analysed, each: Section, said: set[str]) -> str:
         return ""
     drawn = common.picture(answer.draw()[0], each.title) if answer.draw else ""
     shown = common.block_html([*answer.blocks()], said)
-    return render.section(each.title, each.sentence, drawn, shown, is_folded=each.is_folded)
+    return (
+        render.section(each.title, each.sentence, drawn, shown, is_folded=each.is_folded)
+        if drawn or shown
+        else ""
+    )
 
 
 def opening(known: common.Analysed, has_calls: bool, said: set[str]) -> str:

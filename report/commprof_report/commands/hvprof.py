@@ -35,8 +35,6 @@ from ..calls.views import best_timed, size_rows
 from ..compare.sides import alike
 from ..plots import bars as plot
 from ..run import Run
-from ..steps.boundaries import Steps
-from ..steps.steps_summary import steps_find
 from . import Command, common
 
 OTHER_WORK = "Not the same work, so nothing is said of fusion:"
@@ -131,7 +129,9 @@ def picture(sides: Sequence[Side]) -> plot.Picture | None:
 
 
 def side(known: common.Analysed, fusion: str, per_rank: bool = False) -> Side:
-    run, connection, steps = known.run, known.connection, steps_of(known)
+    run, connection = known.run, known.connection
+    # those of the whole analysis, where it was made
+    steps = known.steps.steps if "steps" in vars(known) and known.steps else known.boundaries
     whole = steps.whole() if steps else None
     of_steps = (
         []
@@ -153,13 +153,6 @@ def side(known: common.Analysed, fusion: str, per_rank: bool = False) -> Side:
         attempt("Odd sizes", odd_sizes, size_rows(connection)) or [],
         run,
     )
-
-
-def steps_of(known: common.Analysed) -> Steps | None:
-    """Those of the whole analysis, where it was made."""
-    if "steps" in vars(known):
-        return known.steps.steps if known.steps else None
-    return attempt("Steps", steps_find, known.run, known.alignment)
 
 
 def settings_text(run: Run) -> str:

@@ -94,12 +94,13 @@ CALL_COLUMNS = shown(
 def late(known: common.Analysed, arguments: argparse.Namespace, answers: Late) -> common.Answer:
     fields, rows_of = SCRIPT_ROWS[arguments.by or "rank"]
     nothing = common.nothing_text(known.run, "call that was split")
-    why_none = headline(answers) if answers.run.verdict is Kind.NONE else nothing
+    is_apart = answers.is_negotiated  # a background thread's timing blames no rank
+    why_none = headline(answers) if is_apart or answers.run.verdict is Kind.NONE else nothing
     return common.Answer(
         rows_of(answers),
         fields,
         lambda: blocks(known, answers, arguments.by),
-        lambda: (plot.of_waits(answers.ranks), calls_text(answers.run)),
+        lambda: (None if is_apart else plot.of_waits(answers.ranks), calls_text(answers.run)),
         str,
         lambda: why_none,
     )
