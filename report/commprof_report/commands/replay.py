@@ -129,9 +129,8 @@ def record_text(record: kits.Record) -> str:
     """Against what was asked for."""
     asked = f"of the {units.duration(record.asked_ns)} asked for"
     asked += f": {record.why}" if record.why else ""
-    if not record.ns:
-        return f"nothing {asked}; the kit is of another time"
-    return f"{units.duration(record.ns)} {asked}"
+    made = f"{units.duration(record.ns)} {asked}"
+    return made if record.ns else f"nothing {asked}; the kit is of another time"
 
 
 def counts_text(counts: Counter[str]) -> str:

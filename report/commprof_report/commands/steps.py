@@ -129,9 +129,8 @@ def chosen(
     if arguments.per_call:
         rows = call_rows(known.connection, answers.sampled, answers.steps.rows, answers.costs)
         return rows, CALL, call_columns(rows)
-    if arguments.critical_path:
-        return answers.paths, PATH, shown(PATH)
-    return [answers.summary], STEPS, ()
+    is_path = arguments.critical_path
+    return (answers.paths, PATH, shown(PATH)) if is_path else ([answers.summary], STEPS, ())
 
 
 def blocks(known: common.Analysed, answers: StepsSummary) -> list:

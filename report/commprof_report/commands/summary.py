@@ -306,9 +306,8 @@ def nccl_block(answers: RunSummary) -> list:
 
 
 def dominating_size(call) -> str:
-    if not call.volume_bytes and not call.dominating_bytes:
-        return units.NO_VALUE
-    return f"{units.size(call.dominating_bytes)} ({100 * (call.dominating_share or 0):.0f} %)"
+    text = f"{units.size(call.dominating_bytes)} ({100 * (call.dominating_share or 0):.0f} %)"
+    return text if call.volume_bytes or call.dominating_bytes else units.NO_VALUE
 
 
 def closing_facts(known: common.Analysed, answers: RunSummary) -> list[tuple[str, str]]:

@@ -298,8 +298,15 @@ NAMES = {  # of a figure: in a table, in a sentence
 
 def facts(answers: Comparison) -> list[tuple[str, str]]:
     """The compared runs, and facts about all sides."""
-    notes = [("Note", note) for note in answers.notes]
-    return [*sides_facts(answers), *refusal_facts(answers), *notes]
+    return [
+        *sides_facts(answers),
+        *(
+            ("Refused", f"{each.kind}: {each.what}. Way out: {each.way_out}")
+            for each in answers.refused
+        ),
+        *(("Allowed", f"{each.kind}: {each.what}") for each in answers.allowed),
+        *(("Note", note) for note in answers.notes),
+    ]
 
 
 def name_of(pair: Pair) -> str:
@@ -337,14 +344,6 @@ def sides_facts(answers: Comparison) -> Iterator[tuple[str, str]]:
     yield from (("A/A", control_text(answers, pair)) for pair in controls)
     costs = "; ".join(f"{row.side} {change_text(row)}" for row in answers.costs)
     yield "Profiler", f"launch to end with it v. without: {costs}" if costs else ""
-
-
-def refusal_facts(answers: Comparison) -> list[tuple[str, str]]:
-    refused = ((each, f". Way out: {each.way_out}") for each in answers.refused)
-    return [
-        *(("Refused", f"{each.kind}: {each.what}{way_out}") for each, way_out in refused),
-        *(("Allowed", f"{each.kind}: {each.what}") for each in answers.allowed),
-    ]
 
 
 def library(side: Side) -> str:

@@ -197,8 +197,9 @@ def fewest_pairs(level: float) -> int:
 
 def fewest_runs(level: float) -> int:
     """Fewest runs of each side, without pairs."""
-    sizes = ([0.0] * runs for runs in range(2, 100))
-    return next(len(runs) for runs in sizes if Unpaired(runs, runs).left_out(level))
+    return next(
+        runs for runs in range(2, 100) if Unpaired([0.0] * runs, [0.0] * runs).left_out(level)
+    )
 
 
 def _left_out(counts: Sequence[float], level: float) -> int:

@@ -456,11 +456,8 @@ def rows_per_step(sides: Sequence[Side], uneven: Sequence[Key]) -> list[Side]:
     """The sides with rows per step in place of uneven collectives; unchanged if the runs have not
     the same steps. uneven: rows whose calls or bytes differ between any two runs."""
     runs = [run for side in sides for run in side.runs]
-    if any(run.steps is None for run in runs) or step_difference(sides):
-        return list(sides)
-    joined = _joined(runs, uneven)
-    if not joined:
-        return list(sides)
+    are_alike = all(run.steps is not None for run in runs) and not step_difference(sides)
+    joined = _joined(runs, uneven) if are_alike else {}
     return [
         side._replace(runs=[run._replace(joined=joined) for run in side.runs]) for side in sides
     ]
