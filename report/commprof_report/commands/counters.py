@@ -145,9 +145,10 @@ def negotiation_columns(negotiated: Sequence[Row]) -> list[Field]:
 
 def drawn(rows: Sequence[Row]) -> list[Row]:
     """MPI's calls without set-up; where there are none, NCCL's operations, or its calls where
-    nobody timed these."""
-    mpi = [row for row in rows if row.library == "mpi" and row.family != "setup"]
-    return mpi or of_nccl(rows, "device") or of_nccl(rows, "call")
+    nobody timed these; and where there is nothing else, set-up."""
+    mpi = [row for row in rows if row.library == "mpi"]
+    made = [row for row in mpi if row.family != "setup"]
+    return made or of_nccl(rows, "device") or of_nccl(rows, "call") or mpi
 
 
 def sizes(known: common.Analysed, arguments: argparse.Namespace) -> common.Answer:
