@@ -12,7 +12,7 @@ from commprof_report.compare import refusals
 from commprof_report.compare.comparison import compare
 from commprof_report.compare.figures import Figures
 from commprof_report.compare.sides import Side
-from threshold_examples.compare import JUDGE, RULES, key, rank, row, run, side
+from threshold_examples.compare import ONE, RULES, key, rank, row, run, side
 
 RUNS, EXPERIMENTS = 10, 20
 Waits = Callable[[Random, int], list[float]]
@@ -41,7 +41,7 @@ def refused(ranks: int, first: Waits, second: Waits) -> int:
             )
             for name, waits in (("a", first), ("b", second))
         ]
-        number += bool(refusals.disturbances(JUDGE, sides)[0])
+        number += bool(refusals.disturbances(ONE, sides)[0])
     return number
 
 

@@ -73,10 +73,8 @@ from ..compare.judge import (
     VERDICT,
     VerdictRow,
 )
-from ..compare.comparison import METRICS, Comparison, Pair, compare
 from ..compare.figures import PERCENTILES, figures
 from ..compare.refusals import KINDS, binding, hosts_of, layout, one_of, value_text
-from ..compare.sides import Side, checked_read
 from ..display import render
 from ..experiment.plan import CHECK, is_experiment
 from ..plots import bars
@@ -125,7 +123,7 @@ def kinds(text: str) -> tuple[str, ...]:
 RULES = (
     option(
         "--metric",
-        choices=METRICS,
+        choices=comparison.METRICS,
         help="what is compared (default: step, if messages are cut otherwise in each run; else "
         "transfer, if it is known for half of the time inside MPI; else time)",
     ),
@@ -197,7 +195,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if arguments.fail_if is None else gate(answers, arguments.fail_if)
 
 
-def gate(answers: Comparison, most: float) -> int:
+def gate(answers: comparison.Comparison, most: float) -> int:
     """Says of each side whether it is slower by so much; returns the first of 1, 3, 0 that one of
     them has."""
     found = [(gate_of(pair.verdict, most), pair) for pair in answers.tested]
@@ -216,21 +214,21 @@ def gate_of(row: VerdictRow, most: float) -> int:
     return 1 if is_slower else 0 if row.high < most else 3
 
 
-def compared(words: list[Path], by_rules: Rules) -> Comparison:
+def compared(words: list[Path], by_rules: Rules) -> comparison.Comparison:
     sides = read(chosen(words), by_rules.skipped)
     if names_experiment(words):
         beside = words[0] / CHECK
         if by_rules.checked is None and beside.exists():
-            by_rules = by_rules._replace(checked=checked_read(beside))
-        return compare(sides, by_rules)
-    return compare(sides_of.each_run_once(sides), by_rules)
+            by_rules = by_rules._replace(checked=sides_of.checked_read(beside))
+        return comparison.compare(sides, by_rules)
+    return comparison.compare(sides_of.each_run_once(sides), by_rules)
 
 
 def names_experiment(words: list[Path]) -> bool:
     return len(words) == 1 and is_experiment(words[0])
 
 
-def chosen(words: list[Path]) -> list[Side]:
+def chosen(words: list[Path]) -> list[sides_of.Side]:
     if names_experiment(words):
         return sides_of.experiment_read(words[0])
     folder = next(filter(is_experiment, words), None)
@@ -243,7 +241,7 @@ def chosen(words: list[Path]) -> list[Side]:
     return sides_of.sides_named(sides_of.paths_split(words, Path(SEPARATOR)))
 
 
-def read(named: list[Side], skipped: float) -> list[Side]:
+def read(named: list[sides_of.Side], skipped: float) -> list[sides_of.Side]:
     """Runs are read side by side (workers.py); what there is to say about them is said in their
     order."""
     paths = [path for each in named for path in each.paths]
@@ -264,11 +262,11 @@ def rules(arguments: argparse.Namespace, shows_all: bool = False) -> Rules:
         not arguments.unpaired,
         arguments.all_rows or shows_all,
         arguments.skip_steps,
-        checked=checked_read(arguments.check) if arguments.check else None,
+        checked=sides_of.checked_read(arguments.check) if arguments.check else None,
     )
 
 
-def write_sizes_csv(answers: Comparison) -> None:
+def write_sizes_csv(answers: comparison.Comparison) -> None:
     """A column for each side, as in the text."""
     *common_to_sides, _, _, best = keys(SIZE)
     sides = [f"{name}_ns" for name in (answers.sizes[0].sides if answers.sizes else ())]
@@ -279,7 +277,7 @@ def write_sizes_csv(answers: Comparison) -> None:
     render.write_csv(sys.stdout, (*common_to_sides, *sides, best), rows)
 
 
-def size_blocks(answers: Comparison) -> list:
+def size_blocks(answers: comparison.Comparison) -> list:
     columns = [
         column("call", comparison.call_text, False),
         column("on", lambda row: units.shortened(row.communicator, 32), False),
@@ -316,16 +314,16 @@ def comparison_columns(verdict: VerdictRow) -> list[Field]:
     ]
 
 
-def known_figures(pair: Pair) -> list[Compared]:
+def known_figures(pair: comparison.Pair) -> list[Compared]:
     return [row for row in pair.figures if row.first_ns is not None or row.second_ns is not None]
 
 
-def figure_rows(pair: Pair) -> common.Rows:
+def figure_rows(pair: comparison.Pair) -> common.Rows:
     name = column("Per rank (* verdict)", comparison.figure_name, False)
     return common.Rows([name, *comparison_columns(pair.verdict)], known_figures(pair))
 
 
-def call_rows(pair: Pair) -> common.Rows:
+def call_rows(pair: comparison.Pair) -> common.Rows:
     is_mixed = len({row.metric for row in pair.rows}) > 1
     part = column("of change", lambda row: units.share(row.part_of_change))
     *values, last = comparison_columns(pair.verdict)
@@ -343,25 +341,25 @@ def call_rows(pair: Pair) -> common.Rows:
     return common.Rows(columns, pair.rows)
 
 
-def named(rows: Callable[[Pair], common.Rows], pairs: Sequence[Pair]) -> list:
+def named(rows: Callable[[comparison.Pair], common.Rows], pairs: Sequence[comparison.Pair]) -> list:
     """One table for each pair, under its name where there are several."""
     return [[comparison.name_of(pair) * (len(pairs) > 1), rows(pair)] for pair in pairs]
 
 
-def whole_blocks(answers: Comparison) -> Iterator[Any]:
+def whole_blocks(answers: comparison.Comparison) -> Iterator[Any]:
     yield common.Facts(comparison.facts(answers), WIDTH)
     for pair in answers.tested:
         facts = comparison.pair_facts(answers, pair, comparison.name_of(pair))
         yield from (common.Facts(facts, WIDTH), figure_rows(pair), call_rows(pair))
 
 
-def run_blocks(answers: Comparison) -> list:
+def run_blocks(answers: comparison.Comparison) -> list:
     fields = shown(RUN)
     optional = [field.key for field in fields if field.key.endswith("_ns")]
     return [common.Rows(telling(fields, answers.runs, *optional), answers.runs)]
 
 
-TEXTS: dict[str | None, Callable[[Comparison], Iterable[Any]]] = {  # by --by
+TEXTS: dict[str | None, Callable[[comparison.Comparison], Iterable[Any]]] = {  # by --by
     None: whole_blocks,
     "verdict": lambda answers: [
         [
@@ -382,7 +380,7 @@ TEXTS: dict[str | None, Callable[[Comparison], Iterable[Any]]] = {  # by --by
 # The page of a comparison: the same, with the value of each run.
 
 
-def page_parts(answers: Comparison) -> Iterator[str]:
+def page_parts(answers: comparison.Comparison) -> Iterator[str]:
     pairs, said = answers.tested, set[str]()
     yield opening(answers)
     figures = gathered(
@@ -425,7 +423,7 @@ def page_parts(answers: Comparison) -> Iterator[str]:
             yield render.section(title, sentence, picture, shown, is_folded=title == "The runs")
 
 
-def opening(answers: Comparison) -> str:
+def opening(answers: comparison.Comparison) -> str:
     pairs, facts = answers.tested, comparison.facts(answers)
     for pair in pairs:
         facts += comparison.pair_facts(answers, pair, comparison.name_of(pair))
@@ -437,7 +435,7 @@ def opening(answers: Comparison) -> str:
     return render.header(headline, (), (), facts)
 
 
-def difference_blocks(answers: Comparison) -> list:
+def difference_blocks(answers: comparison.Comparison) -> list:
     none = "no setting or software that is known differs."
     sides = (
         column("side", lambda side: side.name, False),
@@ -453,7 +451,7 @@ def difference_blocks(answers: Comparison) -> list:
         column("hosts", lambda side: value_text(sorted(hosts_of(side)), MOST_VALUE), False),
     )
 
-    def settings(pair: Pair) -> Any:
+    def settings(pair: comparison.Pair) -> Any:
         columns = [
             column("setting", lambda row: row.name, False),
             column(pair.verdict.reference, lambda row: value_text(row.first, MOST_VALUE), False),

@@ -31,21 +31,6 @@ from types import SimpleNamespace
 from ..base import column, keys, option, Row, shown, units
 from ..display import render
 from ..gpu import gpu_activity
-from ..gpu.gpu_activity import (
-    ALGORITHM,
-    COPIES,
-    COPY,
-    Gpu,
-    GpuDeviceRow,
-    GpuRow,
-    KERNEL,
-    SENSOR,
-    STREAM,
-    STREAMS,
-    WINDOW,
-    activity_rows,
-    sensors,
-)
 from ..plots import bars
 from ..run import reason_text, seen_rows, Selection
 from ..steps.gpu_steps import (
@@ -121,17 +106,17 @@ Table = namedtuple("Table", "rows fields columns most", defaults=[(), 0])
 TABLES = {
     "run": Table(
         lambda known: [run_row(answer(known))],
-        (*GpuRow._fields, *StepTimes._fields, *TracingCost._fields),
+        (*gpu_activity.GpuRow._fields, *StepTimes._fields, *TracingCost._fields),
     ),
     "device": Table(
         lambda known: gpu_activity.gpu(known.connection).devices,
-        GpuDeviceRow._fields,
+        gpu_activity.GpuDeviceRow._fields,
         DEVICE_COLUMNS,
         MOST_DEVICES,
     ),
     "rank": Table(
         lambda known: gpu_activity.gpu(known.connection).parts,
-        GpuDeviceRow._fields,
+        gpu_activity.GpuDeviceRow._fields,
         (
             column("rank", lambda row: str(row.rank)),
             column("GPU's ranks", lambda row: row.ranks),
@@ -143,10 +128,10 @@ TABLES = {
         MOST_DEVICES,
     ),
     "sensor": Table(
-        lambda known: sensors(known.connection),
-        keys(SENSOR),
+        lambda known: gpu_activity.sensors(known.connection),
+        keys(gpu_activity.SENSOR),
         shown(
-            SENSOR,
+            gpu_activity.SENSOR,
             "rank host device readings clock_mean_mhz clock_least_mhz throttled_share power_share "
             "heat_share hardware_share memory_most_bytes nvlink_sent_bytes_per_s "
             "nvlink_received_bytes_per_s pcie_sent_bytes_per_s pcie_received_bytes_per_s",
@@ -155,27 +140,27 @@ TABLES = {
     ),
     "kernel": Table(
         lambda known: gpu_activity.kernels(known.connection),
-        keys(KERNEL),
+        keys(gpu_activity.KERNEL),
         shown(
-            KERNEL,
+            gpu_activity.KERNEL,
             "kernel is_communication count graph_count total_ns share mean_ns p50_ns p99_ns",
         ),
         TOP,
     ),
     "copy": Table(
-        lambda known: activity_rows(known.connection, COPIES),
-        keys(COPY),
+        lambda known: gpu_activity.activity_rows(known.connection, gpu_activity.COPIES),
+        keys(gpu_activity.COPY),
         shown(
-            COPY,
+            gpu_activity.COPY,
             "kind is_pageable bytes_low count volume_bytes total_ns p50_ns p99_ns bytes_per_s",
         ),
         32,
     ),
     "stream": Table(
-        lambda known: activity_rows(known.connection, STREAMS),
-        keys(STREAM),
+        lambda known: gpu_activity.activity_rows(known.connection, gpu_activity.STREAMS),
+        keys(gpu_activity.STREAM),
         shown(
-            STREAM,
+            gpu_activity.STREAM,
             "rank device stream computing_ns computing_kernels communicating_ns "
             "communicating_kernels copying_ns copies volume_bytes",
         ),
@@ -183,8 +168,8 @@ TABLES = {
     ),
     "algorithm": Table(
         lambda known: gpu_activity.nccl_algorithms(known.connection),
-        keys(ALGORITHM),
-        shown(ALGORITHM, "call communicator bytes_low count algorithm"),
+        keys(gpu_activity.ALGORITHM),
+        shown(gpu_activity.ALGORITHM, "call communicator bytes_low count algorithm"),
         32,
     ),
     "step": Table(
@@ -199,8 +184,8 @@ TABLES = {
     ),
     "window": Table(
         lambda known: gpu_activity.gpu(known.connection).windows,
-        keys(WINDOW),
-        shown(WINDOW, "rank begin_ns end_ns ended clock_error_ns records"),
+        keys(gpu_activity.WINDOW),
+        shown(gpu_activity.WINDOW, "rank begin_ns end_ns ended clock_error_ns records"),
         200,
     ),
 }
@@ -275,7 +260,7 @@ def facts(answers: Answers) -> list[tuple[str, str]]:
     ]
 
 
-def shared_facts(found: Gpu) -> list[tuple[str, str]]:
+def shared_facts(found: gpu_activity.Gpu) -> list[tuple[str, str]]:
     """Devices that several ranks use, how much is known of what these did together, and who is left
     out."""
     shared = [row for row in found.devices if row.sharing_ranks > 1]
@@ -319,7 +304,7 @@ def shared_facts(found: Gpu) -> list[tuple[str, str]]:
     ]
 
 
-def late_text(found: Gpu) -> str:
+def late_text(found: gpu_activity.Gpu) -> str:
     """Devices whose times are unknown, as records came too late to be summed up."""
     late = [
         row
@@ -332,13 +317,13 @@ def late_text(found: Gpu) -> str:
     return f"{devices_of(late, found)} left out of the times below: {why}" if late else ""
 
 
-def devices_of(some: Sequence[GpuDeviceRow], found: Gpu) -> str:
+def devices_of(some: Sequence[gpu_activity.GpuDeviceRow], found: gpu_activity.Gpu) -> str:
     """1 device; 2 of 3 devices"""
     part = f"{len(some):,} of " if len(some) < len(found.devices) else ""
     return f"{part}{units.counted(len(found.devices), 'device')}"
 
 
-def time_text(found: Gpu) -> str:
+def time_text(found: gpu_activity.Gpu) -> str:
     """Shares of the traced time of all devices."""
     summary = found.summary
     is_late = any(row.rank in found.incomplete for row in found.parts)
@@ -353,7 +338,7 @@ def time_text(found: Gpu) -> str:
     )
 
 
-def exposed_facts(summary: GpuRow, steps: Row) -> list[tuple[str, str]]:
+def exposed_facts(summary: gpu_activity.GpuRow, steps: Row) -> list[tuple[str, str]]:
     traced = units.duration(summary.traced_ns)
     none = f"no kernel of a library that communicates was seen in {traced} that were traced"
     if not summary.traced_ns or not summary.communicating_ns:
@@ -387,7 +372,7 @@ def exposed_facts(summary: GpuRow, steps: Row) -> list[tuple[str, str]]:
     ]
 
 
-def sm_text(summary: GpuRow) -> str:
+def sm_text(summary: gpu_activity.GpuRow) -> str:
     if summary.communication_sms is None:
         return ""
     whole = "" if summary.sms is None else f" of {summary.sms:,}"
@@ -397,7 +382,7 @@ def sm_text(summary: GpuRow) -> str:
     )
 
 
-def mpi_facts(found: Gpu) -> list[tuple[str, str]]:
+def mpi_facts(found: gpu_activity.Gpu) -> list[tuple[str, str]]:
     """Idle, and in MPI: of the traced time, too."""
     summary = found.summary
     if not summary.traced_ns:
@@ -436,7 +421,7 @@ def cost_text(cost: Row) -> str:
     )
 
 
-def coverage_text(found: Gpu) -> str:
+def coverage_text(found: gpu_activity.Gpu) -> str:
     """6.00 s of 60.0 min (0.2 %), 1 window of rank 0"""
     summary = found.summary
     times = (
@@ -452,7 +437,7 @@ def losses(seen: Sequence[Row]) -> str:
     return "; ".join(reason_text(row) for row in seen if row.reason.startswith("gpu-"))
 
 
-def unseen_facts(found: Gpu, lost: str) -> list[tuple[str, str]]:
+def unseen_facts(found: gpu_activity.Gpu, lost: str) -> list[tuple[str, str]]:
     """Ranks without a GPU, and why."""
     groups = gpu_activity.unseen(found.ranks)
     nothing = "" if groups or found.is_seen else lost or "nothing that a GPU did was seen"

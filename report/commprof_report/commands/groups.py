@@ -10,15 +10,8 @@ from statistics import fmean
 from ..base import column, Field, gathered, present, Row, shown, telling, units
 from ..calls.parts import REGION
 from ..display import render
-from ..late import (
-    ALL,
-    Late,
-    RegionWorkRow,
-    least_factor_text,
-    region_rows,
-)
+from ..late import ALL, Late, RegionWorkRow, least_factor_text, region_rows
 from ..roles import roles
-from ..roles.roles import COMMUNICATOR, Pipelines, StageRow, communicator_rows
 from ..roles.world import Star, World
 from ..run import Alignment, Run, Selection, together_share, unseen_calls_text
 from . import Command, common
@@ -33,15 +26,15 @@ def communicators(known: common.Analysed, arguments: argparse.Namespace) -> comm
     decides between replicas and tensor-parallel groups; otherwise the sampled calls do. Time is
     that of the calls on the host; NCCL's operations on the device are apart. Members of NCCL's
     communicators are known as far as their ranks were read."""
-    rows = communicator_rows(known.connection, known.named(roles.roles))
+    rows = roles.communicator_rows(known.connection, known.named(roles.roles))
     fields = shown(
-        COMMUNICATOR,
+        roles.COMMUNICATOR,
         "communicator size members role constructor parent count volume_bytes total_ns device_ns "
         "top_call identity",
     )
     return common.Answer(
         rows,
-        COMMUNICATOR,
+        roles.COMMUNICATOR,
         lambda: [common.Rows(telling(fields, rows, "device_ns"), rows)],
         nothing=lambda: "this run has no communicator that fits the filters",
     )
@@ -202,7 +195,7 @@ def pipeline(
     left = common.Hint(f"... and {more:,} more pipelines; --csv has them all." if more > 0 else "")
     return common.Answer(
         found.rows,
-        StageRow._fields,
+        roles.StageRow._fields,
         lambda: [
             verdict(found, unseen_calls_text(known.connection)),
             [common.Rows(STAGE_COLUMNS, stages), left],
@@ -211,11 +204,11 @@ def pipeline(
     )
 
 
-def by_pipeline(found: Pipelines) -> list[list[StageRow]]:
+def by_pipeline(found: roles.Pipelines) -> list[list[roles.StageRow]]:
     return list(gathered((row.pipeline, row) for row in found.rows).values())
 
 
-def verdict(found: Pipelines, unseen: str = "") -> list[str]:
+def verdict(found: roles.Pipelines, unseen: str = "") -> list[str]:
     """Sentences to print first."""
     graph, pipelines = found.graph, by_pipeline(found)
     said = [

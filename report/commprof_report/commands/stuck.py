@@ -49,7 +49,6 @@ from ..base import (
 from ..display import render
 from ..run import CUT_OFF, Run, run_open, selection
 from ..stuck import doing
-from ..stuck.doing import Killed, Position, Stuck, Wait
 from . import Command, common
 
 AFTER_S = threshold("stuck.after")
@@ -78,7 +77,7 @@ def run(arguments: argparse.Namespace) -> None:
         print("\n\n".join(map(common.lines_text, filter(None, blocks(found, unread)))))
 
 
-def for_scripts(found: Stuck, unread: int, is_csv: bool) -> None:
+def for_scripts(found: doing.Stuck, unread: int, is_csv: bool) -> None:
     """As CSV all kinds have one header; a list of ranks is in one cell."""
     kinds: dict[str, Sequence[Any]] = {
         "verdict": verdicts(found, unread),
@@ -102,7 +101,7 @@ def for_scripts(found: Stuck, unread: int, is_csv: bool) -> None:
         render.write_json(sys.stdout, records)
 
 
-def blocks(found: Stuck, unread: int) -> list[list[str]]:
+def blocks(found: doing.Stuck, unread: int) -> list[list[str]]:
     """Lines that stand together."""
     others = _grouped(
         [wait for wait in found.waits if wait.sequence is None],
@@ -124,7 +123,7 @@ def blocks(found: Stuck, unread: int) -> list[list[str]]:
     ]
 
 
-def verdicts(found: Stuck, unread: int) -> list[Verdict]:
+def verdicts(found: doing.Stuck, unread: int) -> list[Verdict]:
     said = [
         *_mismatch_verdicts(found),
         *_circle_verdicts(found),
@@ -148,7 +147,7 @@ def verdicts(found: Stuck, unread: int) -> list[Verdict]:
     return (said or list(_together_verdicts(found)) or [_nothing(found, unread)])[:MOST_LINES]
 
 
-def _killed_verdict(killed: Killed, is_explained: bool) -> Verdict:
+def _killed_verdict(killed: doing.Killed, is_explained: bool) -> Verdict:
     """All 4 ranks ended without MPI_Finalize: killed, or left by _exit or exec. Nothing shows that
     one ended first or hung: their last calls began or ended within 1.24 ms."""
     ranks = f"{len(killed.ranks)} ranks" + ("" if killed.is_whole else " that left a file")
@@ -172,7 +171,7 @@ def _killed_verdict(killed: Killed, is_explained: bool) -> Verdict:
     return Verdict("killed", what)
 
 
-def _mismatch_verdicts(found: Stuck) -> Iterator[Verdict]:
+def _mismatch_verdicts(found: doing.Stuck) -> Iterator[Verdict]:
     for rows in by(found.mismatches, lambda row: row.identity).values():
         first = rows[0]
         said = ", ".join(
@@ -189,7 +188,7 @@ def _mismatch_verdicts(found: Stuck) -> Iterator[Verdict]:
         )
 
 
-def _circle_verdicts(found: Stuck) -> Iterator[Verdict]:
+def _circle_verdicts(found: doing.Stuck) -> Iterator[Verdict]:
     for ranks, is_sure in found.cycles:
         text = ", ".join(
             f"{rank} waits for {following}" for rank, following in zip(ranks, ranks[1:] + ranks[:1])
@@ -201,7 +200,7 @@ def _circle_verdicts(found: Stuck) -> Iterator[Verdict]:
         yield Verdict("circle", said, is_sure)
 
 
-def _awaited_verdicts(found: Stuck) -> Iterator[Verdict]:
+def _awaited_verdicts(found: doing.Stuck) -> Iterator[Verdict]:
     for awaited in found.awaited:
         waiting = units.rank_names(awaited.waiting)
         verb = "waits" if len(awaited.waiting) == 1 else "wait, directly or not,"
@@ -213,7 +212,7 @@ def _awaited_verdicts(found: Stuck) -> Iterator[Verdict]:
         )
 
 
-def _together_verdicts(found: Stuck) -> Iterator[Verdict]:
+def _together_verdicts(found: doing.Stuck) -> Iterator[Verdict]:
     """Nobody in particular is waited for: all are in the same collective, or a message may come
     from anywhere."""
     alone = [wait for wait in found.waits if not wait.waited_for]
@@ -229,7 +228,7 @@ def _together_verdicts(found: Stuck) -> Iterator[Verdict]:
         )
 
 
-def _nothing(found: Stuck, unread: int) -> Verdict:
+def _nothing(found: doing.Stuck, unread: int) -> Verdict:
     """unread: ranks of which nothing can be said."""
     no, all_of = (
         ("no rank that was read", "all that were read") if unread else ("no rank", "all ranks")
@@ -248,7 +247,7 @@ def _nothing(found: Stuck, unread: int) -> Verdict:
     return Verdict("nothing", text + unknown)
 
 
-def communicator_blocks(found: Stuck) -> Iterator[list[str]]:
+def communicator_blocks(found: doing.Stuck) -> Iterator[list[str]]:
     by_identity = by(found.positions, lambda row: row.identity)
     waits = by(
         [wait for wait in found.waits if wait.sequence], lambda wait: (wait.rank, wait.identity)
@@ -273,7 +272,9 @@ def communicator_blocks(found: Stuck) -> Iterator[list[str]]:
         yield [f"{others}: --json has how far each rank is there"]
 
 
-def position_text(found: Stuck, waits: dict[tuple[int, str], list[Wait]], row: Position) -> str:
+def position_text(
+    found: doing.Stuck, waits: dict[tuple[int, str], list[doing.Wait]], row: doing.Position
+) -> str:
     """in MPI_Barrier, collective 13; behind, has begun 12, the last MPI_Bcast (8 B, root 0);
     outside MPI after MPI_Bcast"""
     for wait in waits.get((row.rank, row.identity), ()):
@@ -289,7 +290,7 @@ def position_text(found: Stuck, waits: dict[tuple[int, str], list[Wait]], row: P
 
 
 def position_span(
-    found: Stuck, waits: dict[tuple[int, str], list[Wait]], alike: list[Position]
+    found: doing.Stuck, waits: dict[tuple[int, str], list[doing.Wait]], alike: list[doing.Position]
 ) -> str:
     lasting = [wait for row in alike for wait in waits.get((row.rank, row.identity), ())[:1]]
     if lasting:
@@ -297,7 +298,7 @@ def position_span(
     return doing.span_text([found.ranks[row.rank] for row in alike if row.rank in found.ranks])
 
 
-def wait_text(found: Stuck, wait: Wait, with_place: bool = True) -> str:
+def wait_text(found: doing.Stuck, wait: doing.Wait, with_place: bool = True) -> str:
     """in MPI_Recv (4 B from rank 1, tag 3) on MPI_COMM_WORLD; in MPI_Barrier on MPI_COMM_WORLD,
     collective 13"""
     collective = f", collective {wait.sequence:,}" if wait.sequence else ""
@@ -313,7 +314,7 @@ def wait_text(found: Stuck, wait: Wait, with_place: bool = True) -> str:
     return f"in {doing.call_text(rank)}{collective}"
 
 
-def wait_span(found: Stuck, waits: list[Wait]) -> str:
+def wait_span(found: doing.Stuck, waits: list[doing.Wait]) -> str:
     return doing.span_text(
         [found.ranks[wait.rank] for wait in waits], [wait.doing_ns for wait in waits]
     )

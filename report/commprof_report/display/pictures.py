@@ -15,8 +15,7 @@ import textwrap
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..base import ReportError, checked, renamed_whole
-from ..base.units import NEGOTIATION
+from ..base import ReportError, checked, renamed_whole, units
 
 
 TRANSFER, WAITING, UNSPLIT, FILES = "#0072b2", "#e69f00", "#9fc5dd", "#8c564b"
@@ -85,7 +84,7 @@ _OF_SVG = re.compile('(?<=: )(#[0-9a-f]{6})(?=[;"])')
 def of_call(name: str) -> str:
     """By its operation: alike for MPI and NCCL, stronger for a nonblocking call. `name` may go on:
     MPI_Allreduce of device memory."""
-    if name.endswith(NEGOTIATION):
+    if name.endswith(units.NEGOTIATION):
         return IN_MPI
     found = _NAME.match(name)
     operation = found[2].replace("_", "").lower() if found else ""
