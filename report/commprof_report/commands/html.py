@@ -268,24 +268,19 @@ def opening(known: common.Analysed, has_calls: bool, said: set[str]) -> str:
 def cards(known: common.Analysed) -> list[tuple[str, str]]:
     """The figures at the top, each with what it is."""
     row, steps = known.summary.summary, known.steps.summary if known.steps else None
-    cost = units.share(row.cost_share)
     share, said = row.mpi_share_mean, "inside MPI, mean over ranks"
     if row.negotiation_share_mean is not None:
         share = row.data_share_mean
         said = f"in data operations; {units.share(row.negotiation_share_mean)} in negotiation"
-    shown = []
-    if steps and steps.step_ns is not None:
-        of_all = f"a step, the mean of {units.counted(steps.steps, 'step')}"
-        shown = [(units.duration(steps.step_ns), of_all)]
-    return [
-        *shown,
-        *(
-            [(units.share(share), f"of {summary.whole(row)} {said}")]
-            if summary.has_mpi(row)
-            else []
+    step_ns, number = (steps.step_ns, steps.steps) if steps else (None, 0)
+    found = {
+        f"a step, the mean of {units.counted(number, 'step')}": step_ns and units.duration(step_ns),
+        f"of {summary.whole(row)} {said}": summary.has_mpi(row) and units.share(share),
+        f"wall time; {units.share(row.cost_share)} of it is the profiler's own": summary.wall_time(
+            row
         ),
-        (summary.wall_time(row), f"wall time; {cost} of it is the profiler's own"),
-    ]
+    }
+    return [(value, name) for name, value in found.items() if value]
 
 
 def steps_read(word: str) -> range:
