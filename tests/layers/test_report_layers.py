@@ -69,9 +69,11 @@ def _with_import(module: str, line: str) -> list[str]:
 
 
 def test_an_import_of_an_upper_room_is_found() -> None:
-    said = [f"{TOP}calls/by_size uses {TOP}late/late_ranks: {TOP}calls/ may not use {TOP}late/"]
-    assert _with_import("calls/by_size", "from ..late.late_ranks import late") == said
-    assert _with_import("calls/by_size", "from ..late import late_ranks") == said
+    said = [
+        f"{TOP}summary/run_summary uses {TOP}fleet/store: {TOP}summary/ may not use {TOP}fleet/"
+    ]
+    assert _with_import("summary/run_summary", "from ..fleet.store import late") == said
+    assert _with_import("summary/run_summary", "from ..fleet import store") == said
     said = [f"{TOP}run/unseen uses {TOP}steps/__init__: {TOP}run/ may not use {TOP}steps/"]
     assert _with_import("run/unseen", "from ..steps import Steps") == said
 

@@ -29,8 +29,11 @@ from ..base import (
     units,
     whole,
 )
-from ..calls.parts import Negotiation
-from ..calls.views import is_call, size_rows
+from ..calls import (
+    Negotiation,
+    is_call,
+    size_rows,
+)
 from ..late import (
     COVERED,
     Late,

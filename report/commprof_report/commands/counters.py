@@ -11,15 +11,16 @@ from operator import attrgetter
 from typing import Any
 
 from ..base import BINS, Field, Row, UsageError, gathered, option, shown, telling, units
-from ..calls.parts import PEER, RANK, peer_rows, rank_rows
-from ..calls.by_size import LATENCY, latency_rows, merged
-from ..calls.views import (
+from ..calls import (
     CALL,
     CALLS,
     KINDS,
+    LATENCY,
     MARKS,
     OF_KIND,
     OF_TRAFFIC,
+    PEER,
+    RANK,
     RANK_CALL,
     RANK_CALLS,
     RANK_TIMES,
@@ -27,8 +28,12 @@ from ..calls.views import (
     TRAFFIC,
     best_timed,
     dominating_size,
+    latency_rows,
     marks,
+    merged,
     of_nccl,
+    peer_rows,
+    rank_rows,
     size_rows,
 )
 from ..plots import bars

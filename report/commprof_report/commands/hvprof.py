@@ -30,8 +30,13 @@ from math import nan
 from pathlib import Path
 
 from ..base import Field, Row, attempt, gathered, option, shown, threshold, units
-from ..calls.by_size import HVPROF, hvprof_rows, odd_sizes
-from ..calls.views import best_timed, size_rows
+from ..calls import (
+    HVPROF,
+    best_timed,
+    hvprof_rows,
+    odd_sizes,
+    size_rows,
+)
 from ..compare.sides import alike
 from ..plots import bars as plot
 from ..run import Run

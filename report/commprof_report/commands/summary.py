@@ -30,8 +30,10 @@ from sqlite3 import Connection
 from typing import Any
 
 from ..base import attempt, attempts, column, Field, option, present, Row, threshold, units
-from ..calls.parts import peer_name
-from ..calls.views import of_nccl
+from ..calls import (
+    of_nccl,
+    peer_name,
+)
 from ..gpu import gpu_activity
 from ..late import (
     Kind,

@@ -12,8 +12,11 @@ from ..base import (
     summarize,
     units,
 )
-from ..calls.parts import rank_rows
-from ..calls.views import DEVICE_TOTALS, TOTALS
+from ..calls import (
+    DEVICE_TOTALS,
+    TOTALS,
+    rank_rows,
+)
 from ..gpu import gpu_activity
 from ..late import (
     Kind,

@@ -44,9 +44,12 @@ from ..base import (
     threshold,
     units,
 )
-from ..calls import parts
-from ..calls.parts import negotiation, region_spans
-from ..calls.views import is_inside
+from ..calls import (
+    is_inside,
+    negotiation,
+    parts,
+    region_spans,
+)
 from ..retime.graph import Efficiency
 from ..run import (
     Alignment,

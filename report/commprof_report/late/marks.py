@@ -34,8 +34,11 @@ from ..base import (
     threshold,
     warm_up,
 )
-from ..calls.parts import around, region_spans
-from ..calls.views import is_mpi_call
+from ..calls import (
+    around,
+    is_mpi_call,
+    region_spans,
+)
 from ..run import cells_of
 from ..run.sampled import sampled
 from .reading import Known, told

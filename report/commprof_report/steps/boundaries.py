@@ -42,8 +42,10 @@ from ..base import (
     units,
     warm_up,
 )
-from ..calls.parts import region_spans
-from ..calls.views import is_call
+from ..calls import (
+    is_call,
+    region_spans,
+)
 from ..late.marks import HANDED
 from ..run import Alignment, Cells, cells_of, communicators
 from .lines import (

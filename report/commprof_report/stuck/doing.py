@@ -40,8 +40,13 @@ from ..base import (
     total,
     units,
 )
-from ..calls.parts import rank_rows
-from ..calls.views import is_call, is_device, is_in_mpi, is_working
+from ..calls import (
+    is_call,
+    is_device,
+    is_in_mpi,
+    is_working,
+    rank_rows,
+)
 from ..run import CUT_OFF, PEER_ANY, PEER_OUTSIDE, Run, cells_of
 
 ENDS = {  # by state

@@ -9,8 +9,15 @@ from statistics import fmean
 from types import SimpleNamespace
 
 from ..base import Row, units
-from ..calls.views import CALLS, CONTROL, MEMORY_KINDS, busiest_threads, of_nccl
-from ..calls.parts import peer_rows, rank_rows
+from ..calls import (
+    CALLS,
+    CONTROL,
+    MEMORY_KINDS,
+    busiest_threads,
+    of_nccl,
+    peer_rows,
+    rank_rows,
+)
 from ..gpu.gpu_activity import TO_AND_FROM, activity_rows
 from ..late.late_ranks import Late
 from ..retime.graph import Efficiency
