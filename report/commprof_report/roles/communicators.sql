@@ -15,5 +15,4 @@ SELECT every.label AS communicator, every.identity, every.size, every.remote_siz
        is_freed, every.library
 FROM every
 LEFT JOIN run_communicator AS parent ON parent.identity = every.parent_identity
-LEFT JOIN seen ON seen.identity = every.identity
-WHERE every.identity IN (SELECT identity FROM selected_communicator);
+LEFT JOIN seen ON seen.identity = every.identity;

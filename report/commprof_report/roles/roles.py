@@ -341,6 +341,7 @@ def communicator_rows(connection: Connection, roles: Mapping[str, str]) -> list[
             },
         )
         for each in known
+        if cells_of(connection).has("identity", each["identity"])
     ]
     return sorted(
         rows,

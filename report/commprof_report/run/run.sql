@@ -137,8 +137,6 @@ LEFT JOIN region AS own USING (world_rank, region);
 -- The user's selection: everything, until selection.py removes rows.
 CREATE TEMP TABLE selected_call AS SELECT DISTINCT call FROM cell UNION SELECT call FROM peer;
 CREATE TEMP TABLE selected_rank AS SELECT world_rank FROM rank;
-CREATE TEMP TABLE selected_communicator AS SELECT identity FROM communicator_of UNION SELECT identity FROM run_communicator;
-CREATE TEMP TABLE selected_region AS SELECT DISTINCT region_name FROM region_of;
 
 -- What each rank used of its host between its first and its last reading, and where it may run. A view: facts may be made anonymous later.
 -- Ranks of one kernel share its cores, whatever their hosts' names.

@@ -167,10 +167,11 @@ def select(run: Run, arguments: argparse.Namespace, bins: str = "exact") -> Sele
         if (wanted := getattr(arguments, option))
     }
     ranks = _ranks(run, arguments.rank) if arguments.rank else None
-    for column, kept in {**texts, **({"rank": ranks} if ranks else {})}.items():
-        forget, keep = KEEP[column]
-        run.connection.execute(forget)
-        run.connection.executemany(keep, [(value,) for value in kept])
+    for column, kept in (("call", texts.get("call")), ("rank", ranks)):
+        if kept:
+            run.connection.execute(f"DELETE FROM selected_{column}")
+            keep = f"INSERT INTO selected_{column} VALUES (?)"
+            run.connection.executemany(keep, [(value,) for value in kept])
     sizes = arguments.bytes or ByteRange(None, None)
     if arguments.bytes:
         _sizes_check(run, sizes)
@@ -183,18 +184,6 @@ def select(run: Run, arguments: argparse.Namespace, bins: str = "exact") -> Sele
 def filters(arguments: argparse.Namespace) -> list[str]:
     """The options that select a part of the run."""
     return [f"--{name.replace('_', '-')}" for name in FILTERS if getattr(arguments, name, None)]
-
-
-# by column: SQL that forgets all of the run, and that keeps a value
-KEEP = {
-    "call": ("DELETE FROM selected_call", "INSERT INTO selected_call VALUES (?)"),
-    "rank": ("DELETE FROM selected_rank", "INSERT INTO selected_rank VALUES (?)"),
-    "identity": (
-        "DELETE FROM selected_communicator",
-        "INSERT INTO selected_communicator VALUES (?)",
-    ),
-    "region": ("DELETE FROM selected_region", "INSERT INTO selected_region VALUES (?)"),
-}
 
 
 def _chosen(
@@ -249,7 +238,7 @@ def identities_find(run: Run, wanted: list[str]) -> set[str]:
 
 def _regions(run: Run, wanted: list[str]) -> set[str]:
     known = _column(
-        run, "SELECT region_name FROM selected_region WHERE region_name <> '' ORDER BY 1"
+        run, "SELECT DISTINCT region_name FROM region_of WHERE region_name <> '' ORDER BY 1"
     )
     return _chosen(
         "region",
