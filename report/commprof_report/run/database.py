@@ -35,6 +35,10 @@ DAMAGE = (sqlite3.Error, UnicodeError, MemoryError, OverflowError)
 HISTOGRAMS = ("bucket", "gpu_bucket")
 SAMPLES = (*SAMPLED, "signature", "sample_window", "step", "gpu_sample_window")
 NUMBERED = {"cell": "cell", "activity": "gpu_activity"}  # columns that each file counts from 1
+TAKEN = {  # by table, SQL: which of its sound rows are new to the run
+    **dict.fromkeys(("cell", "bucket", "gpu_activity", "gpu_bucket"), "count > 0"),
+    "call": "name NOT IN (SELECT name FROM main.call)",
+}
 # of what a file holds; a Python function takes twice as long
 TEXT = partial(str, encoding="utf-8", errors="replace")
 # memory for a run, and for the tables that commands create from it, before SQLite uses temporary
@@ -272,12 +276,13 @@ def database_copy(
     path: Path,
     with_histograms: bool,
     thinning: Thinning | None = None,
+    is_ours: bool = False,
 ) -> None:
     """Adds all rows of a file to the run, or none. Adds only the samples that `thinning` retains;
-    without `thinning` none."""
+    without `thinning` none. is_ours: the reporter has written the file, and checked its rows."""
     with damage_named(path):
         version, _ = connection.source.put(path)
-        _copy_attached(connection, path, version, with_histograms, thinning)
+        _copy_attached(connection, path, version, with_histograms, thinning, is_ours)
 
 
 @contextmanager
@@ -297,6 +302,7 @@ def _copy_attached(
     version: int,
     with_histograms: bool,
     thinning: Thinning | None,
+    is_ours: bool,
 ) -> None:
     left_out = (*HISTOGRAMS * (not with_histograms), *SAMPLES * (thinning is None))
     wanted = [
@@ -308,17 +314,18 @@ def _copy_attached(
     exists = ", ".join(f"EXISTS (SELECT 1 FROM source.{table})" for table in wanted)
     are_filled = connection.execute(f"SELECT {exists}").fetchone()
     filled = [table for table, is_filled in zip(wanted, are_filled) if is_filled]
-    passed = {"call": "call.name IN (SELECT name FROM main.call)"}  # nearly all of them
+    passed = {}
     if thinning:
         thinning.expect(connection, filled)
-        passed |= thinning.passed(connection, filled, "source")
+        passed = thinning.passed(connection, filled, "source")
     first = {column: free_number(connection, column) for column in NUMBERED}
     with connection:
         connection.execute("BEGIN")
         for table in filled:
             try:
                 # the constraints of the schema check each row as well
-                connection.execute(_copying(table, version, passed.get(table, "0")), first)
+                copying = _copying(table, version, passed.get(table, "0"), is_ours)
+                connection.execute(copying, first)
             except (sqlite3.IntegrityError, sqlite3.OperationalError) as error:
                 is_constraint = isinstance(error, sqlite3.IntegrityError)
                 if not is_constraint and "user-defined function" not in str(error):
@@ -336,11 +343,12 @@ def free_number(connection: sqlite3.Connection, column: str) -> int:
 
 
 @lru_cache(maxsize=256)
-def _copying(table: str, version: int, passed: str) -> str:
+def _copying(table: str, version: int, passed: str, is_ours: bool = False) -> str:
     """A statement that adds all rows of a table of the attached file `source` to the run; cells and
     activities get numbers that are free in the run. It ends in an error at a row in which a value
     is not of its column's type (schema.sql), or which is about a rank that the file does not hold.
-    passed: SQL that is true for rows that are not retained; these are not checked.
+    passed: SQL that is true for rows that are not retained; these are not checked. is_ours: nor are
+    others, but by the constraints of the schema, and whether their numbers are free.
 
     SQLite inserts row by row because columns are named: of SELECT * it may copy the records of a
     file as they are, and check no constraint (its transfer optimization). It uses no index: what
@@ -351,15 +359,15 @@ def _copying(table: str, version: int, passed: str) -> str:
     rules = [
         f"({table}.{name} IS NULL OR {TYPES[kind].format(f'{table}.{name}')})"
         for name, kind in columns.items()
-        if name not in older
+        if name not in older and (not is_ours or name in NUMBERED)
     ]
-    if first == "world_rank":
+    if first == "world_rank" and not is_ours:
         rules.append(f"{table}.world_rank IN (SELECT world_rank FROM source.rank)")
     if first in NUMBERED:
         values[first] += f" + :{first}"
     condition = (
-        f"CASE WHEN {passed} THEN 0 WHEN {' AND '.join(rules)} "
-        f"THEN {'count > 0' if first in NUMBERED else 1} ELSE impossible_values() END"
+        f"CASE WHEN {passed} THEN 0 WHEN {' AND '.join(rules) or 1} "
+        f"THEN {TAKEN.get(table, 1)} ELSE impossible_values() END"
     )
     return (
         f"INSERT INTO main.{table} SELECT {', '.join(values.values())} "

@@ -185,7 +185,7 @@ def _parts_take(run: Run, files: Sequence[RankFile], with_histograms: bool) -> N
             with NamedTemporaryFile(prefix="commprof-") as aside:
                 aside.write(database)
                 aside.flush()
-                database_copy(run.connection, Path(aside.name), with_histograms=True)
+                database_copy(run.connection, Path(aside.name), with_histograms=True, is_ours=True)
             run.notes += notes
         except (ReportError, OSError):  # each file of the part alone may fit into the run
             for file in part:
