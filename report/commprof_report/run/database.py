@@ -314,18 +314,16 @@ def _copy_attached(
     exists = ", ".join(f"EXISTS (SELECT 1 FROM source.{table})" for table in wanted)
     are_filled = connection.execute(f"SELECT {exists}").fetchone()
     filled = [table for table, is_filled in zip(wanted, are_filled) if is_filled]
-    passed = {}
     if thinning:
         thinning.expect(connection, filled)
-        passed = thinning.passed(connection, filled, "source")
+    passed = thinning.passed(connection, filled, "source") if thinning else {}
     first = {column: free_number(connection, column) for column in NUMBERED}
     with connection:
         connection.execute("BEGIN")
         for table in filled:
             try:
                 # the constraints of the schema check each row as well
-                copying = _copying(table, version, passed.get(table, "0"), is_ours)
-                connection.execute(copying, first)
+                connection.execute(_copying(table, version, passed.get(table, "0"), is_ours), first)
             except (sqlite3.IntegrityError, sqlite3.OperationalError) as error:
                 is_constraint = isinstance(error, sqlite3.IntegrityError)
                 if not is_constraint and "user-defined function" not in str(error):
