@@ -61,7 +61,7 @@ DIGITS = 9  # of a number; further ones depend on the processor
 def write_runs() -> None:
     """Into the working directory."""
     planted.write_databases(Path("training"), planted.training_run())
-    planted.write_ledgers(Path("killed"), planted.training_run())
+    planted.write_ledgers(Path("killed"), planted.gpu_run())
     planted.write_databases(Path("gpus"), planted.gpu_run())
     with tarfile.open(HERE / "recordings" / "schema-9.tar.xz") as archive:
         archive.extractall()
@@ -101,6 +101,7 @@ def answers() -> dict[str, object]:
     lines += [f"{command} --json {run}" for command in TABLES for run in RUNS[:4]]
     lines += [f"{command} {SIDES}" for command in OF_SIDES]
     lines += [f"export --format prometheus {run}" for run in RUNS[:4]]
+    lines += [f"export --format perfetto {run}" for run in RUNS[:2]]
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
