@@ -38,15 +38,8 @@ class Browser:
         self.answers, answers_in = os.pipe()
         # Chromium reads commands from descriptor 3 and writes to 4.
         script = f'exec "$0" "$@" 3<&{commands_out} 4>&{answers_in}'
-        command = [
-            "bash",
-            "-c",
-            script,
-            CHROMIUM,
-            *OPTIONS,
-            f"--user-data-dir={profile}",
-            "about:blank",
-        ]
+        options = [*OPTIONS, f"--user-data-dir={profile}", "about:blank"]
+        command = ["bash", "-c", script, CHROMIUM, *options]
         self.process = subprocess.Popen(
             command, pass_fds=(commands_out, answers_in), stderr=subprocess.DEVNULL
         )

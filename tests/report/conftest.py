@@ -139,19 +139,8 @@ def axe(tmp_path_factory) -> str:
         requirements = tmp_path_factory.mktemp("axe") / "requirements.txt"
         requirements.write_text(AXE_REQUIREMENT)
         pip = shutil.which("pip3") or shutil.which("pip")
-        command = [
-            pip,
-            "download",
-            "-q",
-            "--no-deps",
-            "--require-hashes",
-            "--retries",
-            "1",
-            "-d",
-            folder,
-            "-r",
-            requirements,
-        ]
+        options = "download -q --no-deps --require-hashes --retries 1".split()
+        command = [pip, *options, "-d", folder, "-r", requirements]
         if not pip or subprocess.run(command, capture_output=True).returncode:
             pytest.skip("axe-core cannot be had: no pip, or no registry of Python packages")
     with zipfile.ZipFile(folder / AXE) as wheel:

@@ -595,18 +595,12 @@ def communicators_of(world_rank: int) -> list[Communicator]:
     """World, self, and one of two halves."""
     half = world_rank // 2
     begun = training_collectives()
+    pair = (HALF_IDENTITIES[half % 2] + half // 2, f"{2 * half}-{2 * half + 1}", 2, world_rank % 2)
+    made = {"constructor": "MPI_Comm_split", "parent_identity": WORLD_IDENTITY}
     return [
         Communicator(WORLD, WORLD_IDENTITY, "0-3", 4, world_rank, "MPI_COMM_WORLD", begun=begun),
         Communicator(SELF, SELF_IDENTITY, str(world_rank), 1, 0, name="MPI_COMM_SELF"),
-        Communicator(
-            DATA,
-            HALF_IDENTITIES[half % 2] + half // 2,
-            f"{2 * half}-{2 * half + 1}",
-            2,
-            world_rank % 2,
-            constructor="MPI_Comm_split",
-            parent_identity=WORLD_IDENTITY,
-        ),
+        Communicator(DATA, *pair, **made),
     ]
 
 
@@ -739,19 +733,10 @@ def gpu_rank(world_rank: int) -> Rank:
     rank.gpu_state, rank.cost_gpu = "stopped", (5_000_000, 70_000_000)
     rank.gpu_counts = {"records": 60, "memory_kind_queries": 3}
     busy_ms = {"C": 3_000, "CK": 1_000, "K": 600, "DM": 200, "": 5_000}
-    rank.devices = [
-        Device(
-            busy={states: ms * 1_000_000 for states, ms in busy_ms.items()},
-            uuid=f"GPU-{world_rank}",
-            first_ns=100_000_000,
-            last_ns=9_900_000_000,
-            kernels=40,
-            copies=20,
-            sms=132,
-            communication=(1_600_000_000, 16 * 1_600_000_000, 16),
-            memory_bytes=80 << 30,
-        )
-    ]
+    busy = {states: ms * 1_000_000 for states, ms in busy_ms.items()}
+    own = {"first_ns": 100_000_000, "last_ns": 9_900_000_000, "kernels": 40, "copies": 20}
+    own |= {"communication": (1_600_000_000, 16 * 1_600_000_000, 16), "sms": 132}
+    rank.devices = [Device(busy=busy, uuid=f"GPU-{world_rank}", memory_bytes=80 << 30, **own)]
     rank.cpu_times = [CpuTime(10, 0, 0), CpuTime(20, 7, 2, (1, 0, 0, 2, 3, 0))]
     sums = (280, 9, 70, 90, 10, 1_000, 2_000, 1_500, (3, 2), 28)
     rank.negotiations = [

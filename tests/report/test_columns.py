@@ -81,18 +81,8 @@ KNOTS = [(1_000, 5_000, 0.0), (2_000, 6_003, 0.0), (10_000_000_000_000, 10_000_4
 @pytest.mark.parametrize("knots", [KNOTS[:1], KNOTS[:2], KNOTS], ids=["one", "two", "far apart"])
 def test_many_readings_of_a_clock_are_mapped_as_each_one_is(knots):
     clock = Clock(0, 0, knots)
-    readings = [
-        0,
-        999,
-        1_000,
-        1_001,
-        1_999,
-        2_000,
-        2_001,
-        5_000_000_000_123,
-        10_000_000_000_000,
-        1 << 50,
-    ]
+    readings = [0, 999, 1_000, 1_001, 1_999, 2_000, 2_001]
+    readings += [5_000_000_000_123, 10_000_000_000_000, 1 << 50]
     assert clock.axis_times_ns(np.array(readings)).tolist() == [
         clock.axis_ns(reading) for reading in readings
     ]

@@ -96,16 +96,8 @@ def test_what_a_thread_is_doing_is_read(report, tmp_path):
         "doing_" + key
         for key in tuple("call communicator is_inside since_ns bytes peer tag request_call".split())
     ]
-    assert [first[key] for key in doing_keys] == [
-        "MPI_Wait",
-        planted.DATA,
-        1,
-        2 * SECOND,
-        65_536,
-        1,
-        99,
-        "MPI_Irecv",
-    ]
+    expected = ["MPI_Wait", planted.DATA, 1, 2 * SECOND, 65_536, 1, 99, "MPI_Irecv"]
+    assert [first[key] for key in doing_keys] == expected
     assert [second[key] for key in doing_keys] == ["", 0, 0, 0, None, None, None, ""]
 
 

@@ -288,23 +288,10 @@ def test_the_page_escapes_what_comes_from_files(report, tmp_path):
 
 
 def step_rows(count: int) -> list:
+    times = (100.0, 30.0, 0.0, 70.0, 0.0)
     return [
         step_row(
-            step,
-            step * 100,
-            100.0,
-            30.0,
-            0.0,
-            70.0,
-            0.0,
-            2,
-            None,
-            None,
-            1,
-            step == 1,
-            0,
-            "",
-            *[None] * 8,
+            step, step * 100, *times, 2, None, None, 1, step == 1, 0, "", *[None] * 8
         )._replace(is_outlier=int(step == 5))
         for step in range(1, count + 1)
     ]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import parallel
 import planted
-import pytest
-from commprof_report.late.judgement import is_by_transfer
 from planted import Cell, Rank, Sample, Window
 
 MS, ROUNDS, RANKS = 1_000_000, 20, 3
@@ -33,28 +31,13 @@ def gathering_run(is_by_messages: bool) -> list[Rank]:
             came_ns = late_ns if rank == 0 else begin_ns + 20_000
             samples.append(Sample("MPI_Allreduce", came_ns, late_ns + 10_000, sequence=number))
         calls = sorted({sample.call for sample in samples})
-        ranks.append(
-            Rank(
-                rank,
-                RANKS,
-                communicators=[parallel.world(rank, RANKS)],
-                samples=samples,
-                cells=[
-                    Cell(
-                        call,
-                        1_000,
-                        [
-                            sample.end_ns - sample.start_ns
-                            for sample in samples
-                            if sample.call == call
-                        ],
-                    )
-                    for call in calls
-                ],
-                windows=[Window(0, 10 * planted.SECOND)],
-                facts={"boot_id": "one", "time_namespace": "time:[1]"},
-            )
-        )
+        spent = [
+            [one.end_ns - one.start_ns for one in samples if one.call == call] for call in calls
+        ]
+        cells = [Cell(call, 1_000, own) for call, own in zip(calls, spent)]
+        known = {"communicators": [parallel.world(rank, RANKS)], "samples": samples, "cells": cells}
+        known["facts"] = {"boot_id": "one", "time_namespace": "time:[1]"}
+        ranks.append(Rank(rank, RANKS, windows=[Window(0, 10 * planted.SECOND)], **known))
     return ranks
 
 
@@ -70,20 +53,3 @@ def test_a_rank_that_gathers_is_not_late_and_one_that_works_longer_is(report, tm
         in said["gathers"][1]
     )
     assert "serving" not in said["works"][1]
-
-
-@pytest.mark.parametrize(
-    ("own_calls", "own_ns", "is_serving"),
-    [
-        (40, [100, 90, 0, 0, 0, 0], True),
-        (30, [100, 90, 0, 0, 0, 0], False),  # hardly more messages than the others
-        (40, [150, 90, 0, 0, 0, 0], False),  # longer outside MPI than in transfer
-        (40, [120, 90, 30, 0, 0, 0], False),  # or in files, together
-        (40, [50, 60, 0, 90, 0, 0], True),
-        (40, [100, 50, 0, 0, 0, 0], False),  # in neither
-    ],
-)
-def test_what_serving_is(own_calls, own_ns, is_serving):
-    others = [100, 50, 0, 40, 0, 0]
-    spent_ns = {0: own_ns, 1: others, 2: others}
-    assert is_by_transfer({0: own_calls, 1: 20, 2: 20}, spent_ns, {0}) == is_serving

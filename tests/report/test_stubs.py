@@ -30,14 +30,8 @@ def rank(number: int = 0, world_size: int = 2, **changes: object) -> Rank:
 
 def stub_text(ledger, *, host=None, pid=None, **changes: str) -> str:
     facts = {**process_facts(os.getpid()), **changes}
-    words = [
-        host or os.uname().nodename,
-        facts["boot_id"],
-        facts["pid_namespace"],
-        pid or os.getpid(),
-        facts["process_start"],
-        ledger,
-    ]
+    where = (host or os.uname().nodename, facts["boot_id"], facts["pid_namespace"])
+    words = [*where, pid or os.getpid(), facts["process_start"], ledger]
     return f"commprof-ledger-at {' '.join(map(str, words))}\n"
 
 

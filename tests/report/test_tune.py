@@ -110,14 +110,8 @@ def raced(
 ) -> Raced:
     """gain: of time in each pair of launches, about."""
     tried = [Tried(LAUNCHED, [[1, size]]), Tried(candidate, [[2, size]])]
-    return Raced(
-        call,
-        size,
-        ranks,
-        0.5,
-        tried,
-        [[1000.0 + number, (1 - gain) * (1000.0 + 2 * number)] for number in range(pairs)],
-    )
+    times = [[1000.0 + number, (1 - gain) * (1000.0 + 2 * number)] for number in range(pairs)]
+    return Raced(call, size, ranks, 0.5, tried, times)
 
 
 def test_open_mpi_enumerates_its_algorithms():
@@ -179,26 +173,15 @@ class Doubled(Launcher):
             for place, each in enumerate(row.left)
             for passed in range(passes + 1)
         ]
-        return Outcome(
-            library_read(OPEN_MPI.replace(" 5 0", " 0 0").splitlines()),
-            self.machine.layer,
-            calls,
-            0.1,
-            self.machine.pass_s,
-            [4],
-            {0: 1},
-        )
+        library = library_read(OPEN_MPI.replace(" 5 0", " 0 0").splitlines())
+        layer, pass_s = self.machine.layer, self.machine.pass_s
+        return Outcome(library, layer, calls, 0.1, pass_s, [4], {0: 1})
 
     def call(self, row: int, place: int, name: str, passed: int) -> Call:
         time_ns = self.machine.times_ns[name] * (10 + len(self.launched))
         messages = self.machine.messages[name]
-        return Call(
-            row,
-            place,
-            time_ns if passed else 0,
-            name in self.machine.refused,
-            ((messages, messages),) * 4,
-        )
+        is_refused = name in self.machine.refused
+        return Call(row, place, time_ns if passed else 0, is_refused, ((messages, messages),) * 4)
 
 
 TIMES = {
@@ -616,30 +599,16 @@ def job(folder: Path, transfer_ns: int, wait_ns: int) -> Path:
     step_ns = 10_000_000 + wait_ns + transfer_ns
     ranks = []
     for rank in range(2):
-        late_ns = wait_ns * rank
-        samples = [
-            Sample(
-                "MPI_Allreduce",
-                end - transfer_ns - wait_ns + late_ns,
-                end,
-                bytes=65536,
-                sequence=number + 1,
-            )
-            for number, end in enumerate(range(step_ns, 21 * step_ns, step_ns))
+        lasts_ns = transfer_ns + wait_ns * (1 - rank)
+        own = Rank(rank, 2, communicators=[world(rank, 2)], wall_ns=21 * step_ns)
+        own.samples = [
+            Sample("MPI_Allreduce", end - lasts_ns, end, bytes=65536, sequence=number)
+            for number, end in enumerate(range(step_ns, 21 * step_ns, step_ns), 1)
         ]
-        lasts_ns = transfer_ns + wait_ns - late_ns
-        ranks.append(
-            Rank(
-                rank,
-                2,
-                communicators=[world(rank, 2)],
-                samples=samples,
-                wall_ns=21 * step_ns,
-                cells=[Cell("MPI_Allreduce", 65536, [lasts_ns] * 20)],
-                windows=[Window(0, 21 * step_ns)],
-                facts={"boot_id": "one", "time_namespace": "time:[1]"},
-            )
-        )
+        own.cells = [Cell("MPI_Allreduce", 65536, [lasts_ns] * 20)]
+        own.windows = [Window(0, 21 * step_ns)]
+        own.facts = {"boot_id": "one", "time_namespace": "time:[1]"}
+        ranks.append(own)
     return planted.write_databases(folder, ranks)
 
 

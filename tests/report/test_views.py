@@ -225,20 +225,11 @@ def persistent(job: Job, step: int, arrivals: list[int]) -> None:
         end_ns = max(arrivals) + 10_000
         job.call("MPI_Start", arrival_ns, arrival_ns + 100, rank)
         job.call("MPI_Wait", arrival_ns + 200, end_ns, rank)
-        job.add(
-            "sample_start",
-            world_rank=rank,
-            thread=0,
-            call="MPI_Allreduce_init",
-            communicator=2,
-            operation=1,
-            number=step + 1,
-            root=None,
-            bytes=8,
-            start_ns=job.time(rank, arrival_ns),
-            end_ns=job.time(rank, arrival_ns + 100),
-            completed_ns=job.time(rank, end_ns),
-        )
+        moments = {"start_ns": arrival_ns, "end_ns": arrival_ns + 100, "completed_ns": end_ns}
+        times = {key: job.time(rank, at_ns) for key, at_ns in moments.items()}
+        what = {"world_rank": rank, "thread": 0, "call": "MPI_Allreduce_init", "communicator": 2}
+        which = {"operation": 1, "number": step + 1, "root": None, "bytes": 8}
+        job.add("sample_start", **what, **which, **times)
 
 
 ALL_WAIT = ("MPI_Allreduce", "MPI_Iallreduce", "two nonblocking", "persistent")

@@ -47,12 +47,10 @@ def classified(cells: Iterable[Mapping[str, object]], samples: Samples | None = 
             {
                 **own,
                 **of_all,
-                "call": call,
-                "bytes": size,
-                "signature": signature,
+                **dict(zip(("call", "bytes", "signature"), kind)),
                 "sequence": sequence,
             }
-            for (call, size, signature), number in (samples or {}).items()
+            for kind, number in (samples or {}).items()
             for sequence in range(number)
         ]
         or "world_rank thread communicator call bytes signature sequence",
@@ -77,24 +75,13 @@ def of_neighbours(times: int) -> str:
 def of_odd_sizes(above: int, share: float) -> list[OddSizes]:
     """100 B between 64 B and another size; it takes this much more than these."""
     sizes = (64, 100, above)
-    rows = [
-        size_view()
-        .row(*[None] * len(size_view().fields))
-        ._replace(
-            call="MPI_Allreduce",
-            identity="a",
-            library="mpi",
-            measure="call",
-            count=20,
-            bytes=size,
-            bytes_low=size,
-            bytes_high=size,
-            p95_ns=1_000.0,
-            p50_ns=1_000.0 * (1 + share * (size == 100)),
-            power_of_two=size != 100,
-        )
-        for size in sizes
-    ]
+    empty = size_view().row(*[None] * len(size_view().fields))
+    what = {"call": "MPI_Allreduce", "identity": "a", "library": "mpi", "measure": "call"}
+    rows = []
+    for size in sizes:
+        own = dict.fromkeys(("bytes", "bytes_low", "bytes_high"), size)
+        own |= {"p50_ns": 1_000.0 * (1 + share * (size == 100)), "power_of_two": size != 100}
+        rows.append(empty._replace(count=20, p95_ns=1_000.0, **what, **own))
     return odd_sizes(rows)
 
 

@@ -14,18 +14,9 @@ from commprof_report.experiment.plan import FAILED, Run
 from commprof_report.experiment_main import gives_up
 from commprof_report.steps.long_steps import Trend
 
-RANK = RankRow(
-    rank=0,
-    host="node00",
-    affinity="0",
-    state="finalize",
-    wall_ns=1_000,
-    counted_ns=1_000,
-    unrecorded_calls=0,
-    start_unix_ns=0,
-    threads=1,
-    core_wait=0.0,
-)
+WHO = {"rank": 0, "host": "node00", "affinity": "0", "state": "finalize", "threads": 1}
+TIMES = {"wall_ns": 1_000, "counted_ns": 1_000, "start_unix_ns": 0, "core_wait": 0.0}
+RANK = RankRow(unrecorded_calls=0, **WHO, **TIMES)  # type: ignore[arg-type]
 STEADY = Trend("none", 1.0, 100.0, 100.0)
 RULES = Rules()
 ONE = RULES.of_one(1, True)

@@ -13,21 +13,9 @@ DAY = namedtuple("DAY", "program ranks hosts call role high_bytes measure day jo
 def changes(days: int, change: float) -> str:
     """A call that takes longer from the middle of some days on; many jobs a day: the chance of
     few days is not in question."""
-    rows = [
-        DAY(
-            "app",
-            8,
-            2,
-            "MPI_Allreduce",
-            "world",
-            8,
-            "call",
-            f"{day:02}",
-            9,
-            1.0 + change * (2 * day >= days),
-        )
-        for day in range(days)
-    ]
+    key = ("app", 8, 2, "MPI_Allreduce", "world", 8, "call")
+    shares = [1.0 + change * (2 * day >= days) for day in range(days)]
+    rows = [DAY(*key, f"{day:02}", 9, share) for day, share in enumerate(shares)]
     with patch.object(questions, "LEVEL", 1.0):
         return "a change" if questions.changes_judged(rows) else "nothing"
 

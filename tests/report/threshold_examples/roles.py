@@ -43,21 +43,9 @@ def role_of(*groups: Group, message_bytes: int = WHOLE, repeats: tuple[float, ..
     ranks = frozenset(range(4))
     identities = (each.described.identity for each in groups)
     turns = {name: Turns(1, 0, times) for name, times in zip(identities, repeats)}
-    world = World(
-        len(ranks),
-        ranks,
-        list(groups),
-        partitions_of(groups, ranks),
-        busy_of(groups, len(ranks)),
-        graph([]),
-        {},
-        message_bytes,
-        frozenset(),
-        0.0,
-        turns,
-        [],
-    )
-    return role(groups[0], world)
+    known = (list(groups), partitions_of(groups, ranks), busy_of(groups, len(ranks)), graph([]))
+    rest = ({}, message_bytes, frozenset(), 0.0, turns, [])
+    return role(groups[0], World(len(ranks), ranks, *known, *rest))
 
 
 def allreduces(size: int, count: int = 1) -> Row:

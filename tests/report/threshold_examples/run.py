@@ -21,29 +21,20 @@ from commprof_report.run.unseen import seen_rows
 from .stored import stored
 
 RANK = (
-    "dropped_calls dropped_messages dropped_completions interrupted_calls untracked_requests"
-    " folded_communicators folded_cells"
-    " gpu_dropped_records gpu_implausible_records gpu_late_records gpu_lost_intervals"
-    " gpu_unmatched_operations gpu_unattributed_records"
-    " record_begin_ns record_end_ns record_asked_ns record_is_full"
+    "dropped_calls dropped_messages dropped_completions interrupted_calls untracked_requests "
+    "folded_communicators folded_cells gpu_dropped_records gpu_implausible_records "
+    "gpu_late_records gpu_lost_intervals gpu_unmatched_operations gpu_unattributed_records "
+    "record_begin_ns record_end_ns record_asked_ns record_is_full"
 )
 WALL_NS = 10**9
 
 
 def off(share: float) -> str:
+    times = {"wall_ns": WALL_NS, "counted_ns": round((1 - share) * WALL_NS)}
+    times |= dict.fromkeys(("start_unix_ns", "reset_unix_ns"), 0)
+    rank = {"world_rank": 0, "world_size": 1, **times, "gpu_state": "none"}
     connection = stored(
-        rank=[
-            {
-                "world_rank": 0,
-                "world_size": 1,
-                "wall_ns": WALL_NS,
-                "counted_ns": round((1 - share) * WALL_NS),
-                "start_unix_ns": 0,
-                "reset_unix_ns": 0,
-                "gpu_state": "none",
-                **dict.fromkeys(RANK.split(), 0),
-            }
-        ],
+        rank=[{**rank, **dict.fromkeys(RANK.split(), 0)}],
         fact="world_rank key value",
         communicator="identity constructor remote_size is_inter",
         cell="world_rank count measure",
