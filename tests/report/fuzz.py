@@ -296,8 +296,7 @@ TRICKS = (
     "CREATE VIRTUAL TABLE v USING fts5(x)",
     "CREATE VIRTUAL TABLE v USING rtree(a, b, c)",
     "ALTER TABLE fact RENAME TO other; CREATE VIEW fact(world_rank, key, value) AS WITH RECURSIVE "
-    "n(i) AS"
-    " (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i, i, i FROM n",
+    "n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i, i, i FROM n",
     "DROP TABLE fact; CREATE TABLE fact (world_rank INTEGER, key TEXT,"
     " value TEXT GENERATED ALWAYS AS (hex(zeroblob(length(key) * 10000000))) VIRTUAL);"
     "INSERT INTO fact VALUES (1, 'host'), (1, 'program'), (1, 'mpi_version')",
@@ -311,11 +310,10 @@ TRICKS = (
     "CREATE INDEX i ON call (library, family); CREATE INDEX j ON sample (start_ns); CREATE TABLE "
     "notes (x); CREATE VIEW v AS SELECT 1",
     "ANALYZE; UPDATE sqlite_stat1 SET stat = '1 1 1 1'",
-    "CREATE TABLE lies AS SELECT 1 AS library, 2 AS family, name FROM call; CREATE INDEX i ON lies "
-    "(library, family, name);"
-    "CREATE INDEX j ON call (library, family); PRAGMA writable_schema = ON;"
-    "UPDATE sqlite_master SET rootpage = (SELECT rootpage FROM sqlite_master WHERE name = 'i') "
-    "WHERE name = 'j'",
+    "CREATE TABLE lies AS SELECT 1 AS library, 2 AS family, name FROM call; CREATE INDEX i ON "
+    "lies (library, family, name);CREATE INDEX j ON call (library, family); PRAGMA "
+    "writable_schema = ON;UPDATE sqlite_master SET rootpage = (SELECT rootpage FROM sqlite_master "
+    "WHERE name = 'i') WHERE name = 'j'",
     "PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = CAST(sql AS BLOB) WHERE name = "
     "'cell'",
     "PRAGMA writable_schema = ON; UPDATE sqlite_master SET name = CAST(name AS BLOB)",
@@ -330,8 +328,7 @@ TRICKS = (
     "name = '{' || name",
     "DELETE FROM rank",
     "CREATE TEMP TABLE other AS SELECT * FROM rank LIMIT 1; UPDATE other SET world_rank = "
-    "world_rank + 1, world_size = 1 << 24;"
-    " INSERT INTO rank SELECT * FROM other",
+    "world_rank + 1, world_size = 1 << 24; INSERT INTO rank SELECT * FROM other",
     "UPDATE rank SET world_size = 1 << 24",
     "UPDATE OR IGNORE rank SET run_id = run_id || '-other'",
     "PRAGMA application_id = 7",
@@ -342,8 +339,7 @@ TRICKS = (
     "PRAGMA page_size = 512; VACUUM",
     "PRAGMA auto_vacuum = 2; VACUUM",
     "UPDATE cell SET count = 1 << 53, total_ns = 1 << 53, max_ns = 1 << 53, volume_bytes = 1 << "
-    "53, bytes = 1 << 53"
-    " WHERE cell = 1; UPDATE bucket SET count = 1 << 53",
+    "53, bytes = 1 << 53 WHERE cell = 1; UPDATE bucket SET count = 1 << 53",
     "UPDATE communicator SET identity = '0'",
     "UPDATE communicator SET members = '0-16777215', size = 1 << 24",
     "DELETE FROM communicator",
@@ -351,10 +347,8 @@ TRICKS = (
     "DELETE FROM bucket",
     "DELETE FROM cell",
     "WITH RECURSIVE n(i) AS (SELECT 6 UNION ALL SELECT i + 1 FROM n WHERE i < 300) INSERT INTO "
-    "communicator"
-    " SELECT world_rank, i, hex(i), identity, '', 'MPI_Comm_dup', i, 4, 0, 0, members, 0, 0, 3, "
-    "library FROM communicator, n"
-    " WHERE communicator = 2",
+    "communicator SELECT world_rank, i, hex(i), identity, '', 'MPI_Comm_dup', i, 4, 0, 0, "
+    "members, 0, 0, 3, library FROM communicator, n WHERE communicator = 2",
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) INSERT OR "
     "IGNORE INTO peer"
     " SELECT world_rank, call, direction, i % 3 * 2, i * 33000, i, i, i FROM peer, n",

@@ -8,13 +8,11 @@ import shutil
 import parallel
 import planted
 import pytest
-from cases import of
-from planted import SECOND, Cell, Rank, Sample, Step, Window
+from planted import Cell, Rank, Sample, Step, Window
 from planted_job import HostClock, Job
 from sampled_bursts import Call, bursts
 
 RANKS, MIB, KIB = 2, 1 << 20, 1 << 10
-COUNTED_NS = 10 * SECOND
 LARGE = Cell("MPI_Allreduce", MIB, [1_000_000] * 100)  # about 1 ns a byte
 RULES = {
     "cores",
@@ -76,21 +74,6 @@ def test_a_healthy_run_is_left_in_peace_and_told_what_was_looked_for(report, adv
     assert " rules found nothing that could save 0.5 % of the time" in out
 
 
-def test_many_small_allreduces_could_be_fused(advise):
-    """205 MB of 1 KiB messages in 6 s a rank; at the rate of 1 MiB they take 0.2 s."""
-    row = advise(run_of(LARGE, Cell("MPI_Allreduce", KIB, [30_000], times=200_000)))[
-        "small_messages"
-    ]
-    assert row["saving_ns"] == pytest.approx(200_000 * (30_000 - KIB * 1_000_000 / MIB), rel=1e-6)
-    assert row["saving_share"] == pytest.approx(row["saving_ns"] / COUNTED_NS)
-    assert of(row, "bytes certainty communicator") == (
-        KIB,
-        "possible",
-        "MPI_COMM_WORLD",  # how much of it is waiting is not known
-    )
-    assert row["suggestion"] == "send them together, 1 MiB or more at once"
-
-
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -128,19 +111,6 @@ def test_few_small_allreduces_are_left_alone(advise):
     assert not advise(run_of(*cells))["small_messages"]["found"]
 
 
-def test_fused_messages_of_many_sizes_make_a_rate_together(advise):
-    """A framework's fused messages hardly ever have the same size twice."""
-    odd = [Cell("MPI_Allreduce", MIB + 4 * step, [1_000_000]) for step in range(1, 31)]
-    row = advise(run_of(*odd, Cell("MPI_Allreduce", KIB, [30_000] * 20_000)))["small_messages"]
-    assert row["found"] and row["saving_ns"] == pytest.approx(20_000 * (30_000 - KIB), rel=0.07)
-
-
-def test_many_tiny_allreduces_could_be_fewer(advise):
-    row = advise(run_of(LARGE, Cell("MPI_Allreduce", 24, [30_000] * 20_000)))["tiny_messages"]
-    assert of(row, "found saving_ns bytes") == (1, 20_000 * 30_000, 24)
-    assert "HOROVOD" not in row["suggestion"]  # it was not seen
-
-
 def test_tiny_allreduces_are_not_told_to_be_fused(advise):
     assert not advise(run_of(LARGE, Cell("MPI_Allreduce", 24, [30_000] * 20_000)))[
         "small_messages"
@@ -153,57 +123,12 @@ def test_one_small_message_a_step_is_not_fused(advise):
     assert "small_messages" in found(advise(bursts([small, small, large])))
 
 
-@pytest.fixture
-def misleading_job(tmp_path):
-    """Rank 2 comes last to all calls, but is in them longest too: sums name another."""
-
-    def write(is_sampled: bool):
-        job = Job([HostClock()] * 3)
-        for step in range(1_000):
-            at_ns = step * 2_000_000
-            job.collective(
-                "MPI_Allreduce",
-                [at_ns, at_ns, at_ns + 300_000],
-                [10_000, 10_000, 500_000],
-                is_sampled=is_sampled,
-            )
-        return job.write(tmp_path / "run.db")
-
-    return write
-
-
-def test_the_rank_that_is_waited_for_is_the_one_that_late_names(report, misleading_job):
-    path = misleading_job(is_sampled=True)
-    (row,) = [row for row in report("advise", path, "--json").rows if row["rule"] == "imbalance"]
-    (late,) = report("late", path, "--json", "--by", "run").rows
-    assert (row["title"], late["late_ranks"]) == ("rank 2 is waited for", "2")
-    assert row["saving_ns"] == late["late_gain_ns"]
-    assert late["late_gain_ns"] == pytest.approx(1_000 * 300_000, rel=0.01)
-
-
-def test_all_commands_and_the_page_name_one_rank_in_one_sentence(report, misleading_job):
-    path = misleading_job(is_sampled=True)
-    report("html", path)
-    first, *_ = report("late", path).out.splitlines()
-    assert first.startswith("Rank 2 is late: it causes 100.0 % of the waiting. Without that the ")
-    for command in ("advise", "summary"):  # which fits 80 columns
-        headline, *_ = report(command, path).out.partition("\n\n")
-        assert " ".join(headline.split()) == first, command
-    assert path.with_suffix(".html").read_text().count(first) == 1
-
-
 def waited_for(blocked_ns: int) -> list[Cell]:
     return [
         Cell("MPI_Iallreduce", MIB, [1_000] * 100),
         Cell("MPI_Iallreduce", MIB, [2_000_000] * 100, measure="completion", blocked_ns=blocked_ns),
         Cell("MPI_Wait", 0, [1_850_000] * 100, communicator=0),
     ]
-
-
-@pytest.mark.parametrize("blocked_ns", (180_000_000, 185_000_000), ids=["90 %", "more"])
-def test_operations_that_are_waited_for_all_the_time_overlap_with_nothing(advise, blocked_ns):
-    row = advise(run_of(*waited_for(blocked_ns)))["overlap"]
-    assert (row["call"], row["saving_ns"]) == ("MPI_Iallreduce", blocked_ns)
 
 
 def test_operations_that_overlap_are_left_alone(advise):
@@ -217,25 +142,6 @@ def test_operations_waited_for_together_save_no_more_than_the_waiting(advise):
         Cell("MPI_Waitall", 0, [500_000_000], communicator=0),
     ]
     assert advise(run_of(*cells))["overlap"]["saving_ns"] == 500_000_000
-
-
-def test_barriers_cost_what_they_last(advise):
-    row = advise(run_of(Cell("MPI_Barrier", 0, [100_000] * 1_000)))["barriers"]
-    assert row["saving_ns"] == 1_000 * 100_000
-
-
-def test_what_saves_most_comes_first(report, tmp_path):
-    cells = [
-        Cell("MPI_Barrier", 0, [100_000] * 1_000),
-        LARGE,
-        Cell("MPI_Allreduce", KIB, [30_000] * 20_000),
-    ]
-    folder = planted.write_databases(tmp_path / "run", run_of(*cells))
-    rules = [row["rule"] for row in report("advise", folder, "--json").rows if row["found"]]
-    assert rules == ["small_messages", "barriers"]
-    assert (
-        report("advise", folder).out.partition("\n\n")[2].startswith("1. Fuse small MPI_Allreduce")
-    )
 
 
 @pytest.fixture
@@ -300,41 +206,3 @@ def stepping_ranks() -> list[Rank]:
         ]
         rank.windows = [Window(0, rank.wall_ns)]
     return ranks
-
-
-def completed(call: str, times: int) -> list[Cell]:
-    return [
-        Cell(call, KIB, [2_000], times=times),
-        Cell(call, KIB, [40_000], measure="completion", blocked_ns=0, times=times),
-    ]
-
-
-LOOKED_AT = {
-    "small_messages": "128 of 288 calls, 0.69 % of the time",
-    "tiny_messages": "128 of 288 calls, 0.69 % of the time",
-    "barriers": "6 of 86 calls, < 0.01 % of the time",
-    "overlap": "160 of 240 operations",
-}
-
-
-def test_a_rule_that_found_nothing_says_in_how_many_calls(report, advise, tmp_path):
-    allreduces = [Cell("MPI_Allreduce", size, [size] * 32) for size in (64 * KIB, 2 * MIB)]
-    others = [Cell("MPI_Ibarrier", 0, [2_000] * 40), Cell("MPI_Barrier", 0, [9_000] * 3)]
-    polls = Cell("MPI_Test", 0, [200] * 500, communicator=0, measure="poll")
-    ranks = run_of(*allreduces, *completed("MPI_Iallreduce", 80), *others, polls)
-    ranks[0].cells.append(Cell("MPI_Bcast", 8, [2_000]))
-    rows = advise(ranks)
-    out = " ".join(report("advise", tmp_path / "run").out.split())
-    for rule, analysed in LOOKED_AT.items():
-        assert (rows[rule]["evidence"], rows[rule]["analysed"]) == ("", analysed), rule
-        assert f"{rows[rule]['title']} (in {analysed})" in out
-
-
-def test_where_most_rules_could_not_look_nothing_to_advise_is_not_said(report, tmp_path):
-    unseen, seen = run_of(*completed("MPI_Iallreduce", 4_000)), planted.gpu_run()
-    for name, ranks, begin in (
-        ("unseen", unseen, "No advice: "),
-        ("seen", seen, "Nothing to advise: "),
-    ):
-        out = report("advise", planted.write_databases(tmp_path / name, ranks)).out
-        assert out.splitlines()[2].startswith(begin) and "could not look" in out.splitlines()[2]

@@ -41,16 +41,6 @@ def test_fusion_that_is_off_is_named_with_what_it_would_save(advise):
     assert row["suggestion"].startswith("leave HOROVOD_FUSION_THRESHOLD out")
 
 
-def test_a_framework_that_negotiates_is_known_without_its_environment(advise):
-    row = advise([ROUND, LARGE, *LAYERS])["small_messages"]
-    assert (row["found"], row["evidence"][:43]) == (
-        0,
-        "what was ready together is fused; a longer ",
-    )
-    fused = advise([ROUND, LARGE._replace(bytes=MIB + 7_000)])
-    assert not fused["small_messages"]["found"] and not fused["tiny_messages"]["found"]
-
-
 EVERY_51_MS = [Step(number, number * 51 * MS, (number + 1) * 51 * MS) for number in range(1, 90)]
 
 
@@ -106,17 +96,3 @@ def test_buckets_that_come_while_the_main_thread_computes_are_not_fused(advise, 
         Call(50_000, 900_000, pause_ns=5 * MS),
     ]
     assert advise(buckets, thread=thread)["small_messages"]["found"] == is_found
-
-
-def test_what_lets_most_rules_look_is_said_first(report, tmp_path):
-    folder = planted.write_databases(
-        tmp_path / "run", bursts([ROUND, LARGE._replace(late_ns=MS)], thread=1)
-    )
-    first = " ".join(report("advise", folder).out.split("\n\n")[1].split())
-    assert first.startswith(
-        "No advice: 5 of 7 rules could not look; 2 rules found nothing that could save 0.5 % of "
-        "the time. 4 of these 5 need "
-    )
-    assert first.endswith(
-        "or a region 'wait ...' around the wait for gradients (commprof_step(3))."
-    )

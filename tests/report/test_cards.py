@@ -9,7 +9,6 @@ from html import unescape
 
 import planted
 import pytest
-from cases import of
 from planted import Cell, Communicator, Negotiation, Rank, Sample, Signature, Window
 from test_root_causes import MS
 
@@ -51,38 +50,24 @@ def training(
     times: dict[int, list[int]] = {}
     for _, spent_ns, size, _ in made:
         times.setdefault(size, []).append(spent_ns)
+    what = {"wall_ns": slower * WALL_NS, "windows": [Window(0, slower * WALL_NS, thread)]}
+    what["facts"] = {**planted.facts_of(0), "boot_id": "a1", "time_namespace": "time:[1]"}
+    what["facts"] |= {"command_line": f"python3 train.py --steps {STEPS}", **(facts or {})}
+    what |= {"threads": [(0, "train", 1), (1, "horovod", 0)], "signatures": [BITS, GRADIENTS]}
+    idle = Negotiation(10 * STEPS, idle=(9 * STEPS, 9 * STEPS * MS))
+    samples = []
+    for place, (begin_ns, spent_ns, size, kind) in enumerate(made, 1):
+        how = {"bytes": size, "sequence": place, "thread": thread, "signature": kind.signature}
+        samples.append(Sample("MPI_Allreduce", begin_ns, begin_ns + spent_ns, **how))
     return [
         Rank(
             rank,
             2,
-            wall_ns=slower * WALL_NS,
-            facts={
-                **planted.facts_of(0),
-                "boot_id": "a1",
-                "time_namespace": "time:[1]",
-                "command_line": f"python3 train.py --steps {STEPS}",
-                **(facts or {}),
-            },
             communicators=[world(rank)],
-            threads=[(0, "train", 1), (1, "horovod", 0)],
-            signatures=[BITS, GRADIENTS],
-            cells=[
-                Cell("MPI_Allreduce", size, spent, thread=thread) for size, spent in times.items()
-            ],
-            samples=[
-                Sample(
-                    "MPI_Allreduce",
-                    begin_ns,
-                    begin_ns + spent_ns,
-                    bytes=size,
-                    sequence=place,
-                    thread=thread,
-                    signature=kind.signature,
-                )
-                for place, (begin_ns, spent_ns, size, kind) in enumerate(made, 1)
-            ],
-            windows=[Window(0, slower * WALL_NS, thread)],
-            negotiations=[Negotiation(10 * STEPS, idle=(9 * STEPS, 9 * STEPS * MS))] * negotiates,
+            cells=[Cell("MPI_Allreduce", *own, thread=thread) for own in times.items()],
+            samples=samples,
+            negotiations=[idle] * negotiates,
+            **what,
         )
         for rank in range(2)
     ]
@@ -112,44 +97,3 @@ def test_a_job_that_negotiates_says_what_a_step_is_and_what_is_data(cards):
         ("12.0 %", "of wall time in data operations; 20.0 % in negotiation"),
         ("1.00 s", "wall time; 0.30 % of it is the profiler's own"),
     ]
-
-
-def test_without_negotiation_all_of_mpi_is_one_figure(cards):
-    assert cards(training(False))[1] == ("12.0 %", "of wall time inside MPI, mean over ranks")
-
-
-def test_that_most_rules_could_not_look_is_said_in_place_of_advice(header, report, tmp_path):
-    ranks = training(True)
-    for rank in ranks:
-        rank.cells.append(Cell("MPI_Irecv", 8, [2_000] * 40))  # not followed to completion
-        rank.cells.append(Cell("MPI_Send", 8, [2_000] * 40))  # not sampled
-    (said,) = re.findall(r"<dt>To try</dt><dd>([^<]*)</dd>", header(ranks))
-    advised = report("advise", planted.write_databases(tmp_path / "again", ranks)).out
-    assert said.startswith("No advice: ")
-    assert unescape(said) in " ".join(advised.split())
-
-
-def test_time_in_mpi_is_split_into_data_and_negotiation(report, tmp_path):
-    folder = planted.write_databases(tmp_path / "run", training(True))
-    (row,) = report("summary", folder, "--json").rows
-    assert (row["data_share_mean"], row["negotiation_share_mean"]) == pytest.approx((0.12, 0.2))
-    assert row["mpi_share_mean"] == pytest.approx(0.32)
-    text = report("summary", folder).out
-    assert (
-        "In MPI          12.0 % of wall time in data operations, 20.0 % in negotiation of what to "
-        "send (dots)\n" in text
-    )
-    assert "                together 32.0 % on each rank\n" in text
-    assert "  rank 0         32.0 %  #####........\n" in text
-    assert re.search(r"Most time in .* negotiation .*\n  MPI_Allreduce .* 62\.5 % ", text)
-
-
-def test_data_collectives_of_steps_are_those_that_are_bulk(report, tmp_path):
-    folder = planted.write_databases(tmp_path / "run", training(True))
-    (row,) = report("steps", folder, "--json").rows
-    assert of(row, "messages message_bytes data_ns") == (2, 400_000, 3 * MS)
-    assert (row["data_share"], row["steps_per_s"]) == pytest.approx((0.15, 50))
-    whole = [
-        step for step in report("steps", folder, "--json", "--per-step").rows if step["is_complete"]
-    ]
-    assert {of(step, "messages message_bytes data_ns") for step in whole} == {(2, 400_000, 3 * MS)}

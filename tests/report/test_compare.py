@@ -13,13 +13,11 @@ from pathlib import Path
 
 import pytest
 from cases import Columns, No, Row, check, of
-from commprof_report.base import units
-from commprof_report.commands.common import facts_text
 from commprof_report.compare import comparison
 from commprof_report.compare.comparison import compare
-from commprof_report.compare.figures import Figures, Group, figures, renamed, row_name
+from commprof_report.compare.figures import Figures, Group, figures, renamed
 from commprof_report.compare.judge import NOTHING, Rules
-from commprof_report.compare.sides import Side, sides_named
+from commprof_report.compare.sides import Side
 from commprof_report.experiment.plan import folder_of
 from commprof_report.experiment_main import arm
 from compared_runs import (
@@ -118,44 +116,6 @@ def test_set_up_is_no_part_of_figures_and_rows_and_a_later_barrier_is(tmp_path):
     assert (barriers.count, barriers.total_ns, sum(barriers.buckets.values())) == (8, 8 * MS, 8)
 
 
-def test_messages_have_transfer_whichever_call_does_the_work(tmp_path):
-    for starts_ns in (0, 90 * US):
-        found = messages(tmp_path / f"{starts_ns}.db", starts_ns=starts_ns)
-        transfer_ns = (20 * (MS + 100 * US + 200) + 4 * 2 * MS) / 2
-        assert (found.wait_ns, found.transfer_ns) == (20 * 2 * MS / 2, transfer_ns)
-        of_call = {key.call: row.value("transfer") for key, row in found.rows.items()}
-        assert of_call["MPI_Waitall"] == pytest.approx(MS)
-        assert of_call["MPI_Isend"] == 100 + starts_ns
-
-
-def test_nccl_reports_the_algorithm_of_each_size(tmp_path):
-    job = Job([HostClock(77)] * 2)
-    group = job.group((0, 1), library="nccl")
-    what = {"call": "ncclAllReduce", "communicator": group.communicator, "is_folded": 0}
-    what |= {"world_rank": 0, "protocol": "LL128", "channels": 16}
-    for number, size in enumerate((LARGE, SMALL), 1):
-        arrivals = [number * MS] * 2
-        job.collective("ncclAllReduce", arrivals, [US] * 2, group=group, message_bytes=size)
-        for algorithm, count in (("TREE", number), ("RING", 3 - number)):
-            job.add("nccl_algorithm", bytes=size, algorithm=algorithm, count=count, **what)
-    found, _ = figures(job.write(tmp_path / "run.db"))
-    named = {LARGE: "ring, ll128, 16 channels", SMALL: "tree, ll128, 16 channels"}
-    assert {key.bytes: found.algorithm(key) for key in found.rows} == named
-
-
-def test_many_alike_groups_are_one_row(tmp_path):
-    """Sixteen pairs of ranks: each alone would be too small to be shown."""
-    job = Job([HostClock(77)] * 32)
-    for pair in range(16):
-        group = job.group([2 * pair, 2 * pair + 1])
-        job.collective("MPI_Allreduce", [MS, MS], [MS, MS], group=group)
-    made = f"constructor = 'MPI_Comm_split', parent_identity = '{job.world.identity}'"
-    execute(job.write(tmp_path / "run.db"), f"UPDATE communicator SET {made} WHERE size = 2")
-    found, _ = figures(tmp_path / "run.db")
-    (key,) = found.rows
-    assert found.rows[key].count == 32 and found.labels[key.group].endswith(" and 15 alike")
-
-
 def test_the_same_communicator_created_in_another_way_is_recognized():
     world = Group("mpi", ("MPI_COMM_WORLD",), 4, "0-3", 0)
     split, dup = (
@@ -166,19 +126,6 @@ def test_the_same_communicator_created_in_another_way_is_recognized():
     assert renamed([world, half], [world, split]) == {}
 
 
-NAMED_ROWS = {
-    ("MPI_Send", "host", "call"): "MPI_Send",
-    ("MPI_Send", "device", "call"): "MPI_Send of device memory",
-    ("ncclSend", "device", "call"): "ncclSend on the host",
-    ("ncclSend", "device", "device"): "ncclSend on the device",
-}
-
-
-def test_rows_that_differ_in_memory_or_measure_have_names_of_their_own():
-    for kind, name in NAMED_ROWS.items():
-        assert row_name(units.call_name(*kind), 4096, "tensor") == f"{name} 4 KiB on tensor"
-
-
 def test_a_row_that_may_differ_by_chance_among_all_rows_says_so():
     """Its interval is of a test of its own."""
     row = NOTHING._replace(
@@ -186,14 +133,6 @@ def test_a_row_that_may_differ_by_chance_among_all_rows_says_so():
     )
     assert comparison.remark(row, 0.02) == "may be chance among the rows (p 0.064)"
     assert comparison.remark(row._replace(high=0.1), 0.02) == "x6.2 would have been found"
-
-
-def test_no_line_begins_with_the_unit_of_a_number():
-    text = "transfer -1.5 % [-23 %, +22 %]; 15.5 ms more per rank, with a probability of 80 %"
-    for width in range(40, 120):
-        lines = facts_text([("Verdict", text)], width).splitlines()
-        assert " ".join(" ".join(lines).split()) == f"Verdict {text}"
-        assert not [line for line in lines if line.lstrip().startswith(("%", "ms"))], width
 
 
 # Sentences about two sides
@@ -271,9 +210,8 @@ DROPPED = "UPDATE rank SET dropped_calls = 3 WHERE world_rank = 1"
 VERSION = "Open MPI v{}, package: Debian {}"
 SAME_WORK = "Same work yes: {} rows with the same calls and bytes, on 2 ranks"
 BUSY = (
-    "disturbed: other work on the cores of the ranks differs between the sides: a rank waited "
-    "for a "
-    "core 0.40 % of the time in a, 4.0 % in b (medians of the runs)."
+    "disturbed: other work on the cores of the ranks differs between the sides: a rank waited for "
+    "a core 0.40 % of the time in a, 4.0 % in b (medians of the runs)."
 )
 UNKNOWN_SHARE = (
     "waiting and transfer are known for {} of the time inside MPI, in the run with least"
@@ -458,9 +396,8 @@ JUDGED = {
     "steps that settle within the runs are noted": (
         lambda made: made.sides(calls=60, slow_steps=30),
         said(
-            "Note b: steps became faster within 8 of 8 runs, 90.0 ms in the first tenth, 60.0 "
-            "ms in "
-            "the last (a start-up, or a library that tunes itself)"
+            "Note b: steps became faster within 8 of 8 runs, 90.0 ms in the first tenth, 60.0 ms "
+            "in the last (a start-up, or a library that tunes itself)"
         ),
     ),
     "steady steps are not": (lambda made: made.sides(calls=40), said(No("Note"))),
@@ -627,17 +564,6 @@ def test_the_run_is_the_unit_not_the_call(tmp_path, verdict):
     for calls in (3, 30):
         runs = sides(tmp_path / str(calls), {LARGE: 5.0}, blocks=6, calls=calls)
         assert verdict(runs)["p"] == 2 / 2**6
-
-
-def test_two_single_runs_have_estimates_and_the_way_to_a_verdict(equal, slower, report):
-    text = report("compare", equal[0], slower[1]).prose
-    assert "Verdict none: one run of each side, so their difference may be chance" in text
-    arms = "--arm 'a-0.db: mpirun ... {} ...' --arm 'b-0.db: mpirun"
-    assert f"commprof-experiment run EXPERIMENT {arms}" in text
-    rows = report("compare", equal[0], slower[1], "--json").rows
-    assert {row["outcome"] for row in rows} == {"none"}
-    (change,) = [row["change"] for row in rows if row["bytes"] == LARGE]
-    assert change == pytest.approx(0.3, abs=0.1)
 
 
 @pytest.mark.slow
@@ -984,17 +910,6 @@ def test_a_run_that_is_named_twice_counts_once(equal, report, tmp_path):
         for more in ((), (equal[0], copy))
     )
     assert once == twice and once[0]["reference_runs"] == 2
-
-
-def test_a_side_is_named_by_what_its_folders_share(tmp_path):
-    def names(*groups: str) -> list[str]:
-        folders = [[tmp_path / name for name in group.split("; ")] for group in groups]
-        return [side.name for side in sides_named(folders)]
-
-    assert names("openmpi-01; openmpi-02", "mpich-01; mpich-02") == ["openmpi", "mpich"]
-    assert names("run-1; run-2", "run-3; run-4") == ["A", "B"]
-    assert names("before", "after") == ["before", "after"]
-    assert names("with B 1; with B 2", "x")[0] == "with B"
 
 
 def test_sides_whose_names_no_arm_can_have_get_others_in_the_command(slower, report, tmp_path):

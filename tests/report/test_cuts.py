@@ -116,11 +116,6 @@ def with_steps(run: Figures, factor: float, noise: float, seed: int) -> list[Fig
     ]
 
 
-def test_a_run_knows_its_steps_and_whether_it_negotiates(unfused, fused):
-    for run in (unfused, fused):
-        assert (run.steps.count, run.negotiates) == (STEPS, True)
-
-
 @pytest.mark.parametrize("is_swapped", [False, True])
 def test_fusion_on_and_off_are_the_same_work(unfused, fused, is_swapped):
     runs = [fused, unfused] if is_swapped else [unfused, fused]
@@ -130,25 +125,6 @@ def test_fusion_on_and_off_are_the_same_work(unfused, fused, is_swapped):
     sent = {"A": "7.00", "B": "1.57"} if not is_swapped else {"A": "1.57", "B": "7.00"}
     expected = f"MPI_Allreduce sends {sent['A']} messages a step in A, {sent['B']} in B, on 2 ranks"
     assert texts(answers)["Same work"] == f"yes: 60 steps in every run; {expected}"
-
-
-def test_data_and_negotiation_are_rows_of_their_own_in_time_per_step(unfused, fused):
-    rows = {row.call: row for row in compared([unfused], [fused], all_rows=True).pairs[0].rows}
-    assert set(rows) == {"MPI_Allreduce", "negotiation"}
-    assert {row.per for row in rows.values()} == {"step"}
-    data, control = rows["MPI_Allreduce"], rows["negotiation"]
-    assert data.count == 2 * STEPS * len(GRADIENTS)
-    assert data.first_ns == pytest.approx(len(GRADIENTS) * 200_000, rel=0.1)
-    assert data.second_ns == pytest.approx(1.57 * 300_000, rel=0.1)
-    assert control.first_ns == pytest.approx(3 * len(GRADIENTS) * 10_000, rel=0.1)
-    assert comparison.call_text(control) == "negotiation, per step"
-
-
-def test_a_faster_step_is_found_whatever_the_messages(unfused, fused):
-    answers = compared(with_steps(unfused, 1.0, 0.01, 1), with_steps(fused, 0.8, 0.01, 2))
-    verdict = answers.pairs[0].verdict
-    assert (verdict.verdict, verdict.metric, verdict.pairs) == ("less", "step", 8)
-    assert verdict.change == pytest.approx(0.8 * fused.step_ns / unfused.step_ns - 1, abs=0.02)
 
 
 def test_a_setting_against_itself_is_the_same_though_its_cuts_differ(fused, run_of):

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from commprof_report.base import files
 from commprof_report.exporters import traces
 from planted import START_UNIX_NS
-from test_pytorch_traces import kineto, pair_of_ranks, process_names, written
+from test_pytorch_traces import pair_of_ranks
 
 START_US = START_UNIX_NS // 1_000
 S, MS = 1_000_000, 1_000  # in microseconds
@@ -102,44 +101,6 @@ def ended(event: dict) -> float | None:
     return round(event["ts"] + event["dur"], 3) if "dur" in event else None
 
 
-def marks(events: list[dict], process: str) -> list[tuple[str, str, float]]:
-    own = of_process(events, process)
-    tracks = tracks_of(own)
-    found = [event for event in own if event["ph"] == "i"]
-    return [(tracks[event["tid"]], event["name"], event["ts"]) for event in found]
-
-
-def test_operations_at_once_have_tracks_of_their_own(export, tmp_path):
-    """On a GPU an operation may begin before the one before has ended."""
-    made = Written()
-    for name, at_us, end_us in (("x.noname.1", S, S + 500), ("x.noname.2", S + 2, S + 400)):
-        made.add("B", name, at_us, "ALLREDUCE")
-        made.add("E", name, end_us)
-    made.events.sort(key=lambda event: event.get("ts", 0))
-    events = export(pair_of_ranks(), made.write(tmp_path / "a.json"))
-    assert [each[:3] for each in slices(events, TENSORS)] == [
-        ("x.noname", "ALLREDUCE", S),
-        ("x.noname", "ALLREDUCE", S + 2),
-    ]
-    assert len(tracks_of(of_process(events, TENSORS))) == 2
-
-
-def test_a_tensor_has_its_negotiation_with_the_ranks_and_its_operation(export, tmp_path):
-    events = export(pair_of_ranks(), one_step().write(tmp_path / "timeline.json"))
-    assert [each for each in slices(events, TENSORS) if each[0] == "b"] == [
-        ("b", "NEGOTIATE_ALLREDUCE", S - 60 * MS + 1, S - 10 * MS + 1),
-        ("b", "ALLREDUCE", S - 109, S + 99),
-        ("b", "MEMCPY_IN_FUSION_BUFFER", S - 105, S - 10),
-        ("b", "MPI_ALLREDUCE", S - 5, S + 90),
-    ]
-    assert [each for each in marks(events, TENSORS) if each[0] == "b"] == [
-        ("b", "rank 0 is ready", S - 60 * MS + 1),
-        ("b", "rank 1 is ready", S - 10 * MS + 1),
-    ]
-    ends = [event["args"] for event in of_process(events, TENSORS) if event["ph"] == "X"]
-    assert {"dtype": "float32", "shape": "[64]"} in ends
-
-
 @pytest.mark.parametrize("end", ("", ",", ",\n", "\n"), ids=repr)
 def test_the_file_of_a_killed_job_has_no_end(export, tmp_path, end):
     made = one_step()
@@ -152,24 +113,6 @@ def test_the_file_of_a_killed_job_has_no_end(export, tmp_path, end):
         ("a", "MPI_ALLREDUCE", 3 * S + 1, None),
     ]
     assert slices(events, TENSORS)[-3][1:] == ("NEGOTIATE_ALLREDUCE", 2 * S, 3 * S)
-
-
-def test_processes_stand_below_the_rank_and_its_pytorch_processes(export, tmp_path):
-    trace = written(tmp_path / "pytorch.json", kineto(pair_of_ranks()[0]))
-    events = export(pair_of_ranks(), one_step().write(tmp_path / "timeline.json"), trace)
-    sorted_by = [event for event in events if event.get("name") == "process_sort_index"]
-    places = {event["pid"]: event["args"]["sort_index"] for event in sorted_by}
-    names = process_names([event for event in events if "name" in event])
-    assert [names[pid] for pid in sorted(names, key=places.get)] == [
-        *("rank 0, node00", "rank 0, PyTorch: CPU", "rank 0, PyTorch: GPU 0"),
-        *(TENSORS, "rank 1, node01"),
-    ]
-
-
-def test_horovod_s_rank_0_is_ours_unless_the_user_says_another(export, tmp_path):
-    path = one_step().write(tmp_path / "timeline.json")
-    events = export(pair_of_ranks(), f"1={path}")
-    assert of_process(events, "rank 1, Horovod")
 
 
 def without_start(made: Written) -> str:
@@ -211,11 +154,3 @@ def test_a_file_that_is_no_timeline_of_this_run_is_one_line(refusal, tmp_path, m
     (tmp_path / "a.json").write_text(made())
     said = refusal(pair_of_ranks(), tmp_path / "a.json")
     assert said.startswith(f"hvprof-report: {tmp_path}/a.json: {what}")
-
-
-@pytest.mark.parametrize("piece", (1, 7, 64))
-def test_a_timeline_is_read_in_pieces_that_may_end_anywhere(tmp_path, monkeypatch, piece):
-    path = one_step().write(tmp_path / "a.json", ",\n")
-    whole = list(traces.Trace(path, is_horovod=True).events())
-    monkeypatch.setattr(files, "PIECE_CHARACTERS", piece)
-    assert list(traces.Trace(path, is_horovod=True).events()) == whole and len(whole) == 33

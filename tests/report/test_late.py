@@ -73,38 +73,10 @@ def nonblocking() -> Job:
     return job
 
 
-def several_completed() -> Job:
-    job = one_host(3)
-    job.collective("MPI_Iallreduce", [0, 3_000, 1_000], [50] * 3)
-    job.collective("MPI_Iallreduce", [100, 3_100, 9_000], [50] * 3)
-    for row in job.rows["sample"]:
-        row["completed_ns"] = 9_500 if row["completed_ns"] else None
-    job.call("MPI_Waitall", 500, 9_500, 0)
-    return job
-
-
 def ibcast(arrivals: list[int], waited_ns: int) -> Job:
     job = one_host(2)
     for rank, end_ns in enumerate(job.collective("MPI_Ibcast", arrivals, [50, 50], root=0)):
         job.call("MPI_Wait", end_ns - waited_ns, end_ns, rank)
-    return job
-
-
-def each_kind() -> Job:
-    job = one_host(3)
-    waits = {"Allreduce": 900, "Barrier": 700, "Bcast": 500, "Reduce": 300, "Scan": 100}
-    for number, (call, wait_ns) in enumerate(waits.items()):
-        arrivals = [number * MS] * 3
-        arrivals[1 if call == "Reduce" else 0] += wait_ns
-        job.collective(f"MPI_{call}", arrivals, [10] * 3, root=0)
-    return job
-
-
-def sizes() -> Job:
-    job = one_host(2)
-    for step in range(100):
-        arrivals = [step * MS, step * MS + (step + 1) * 1_000]
-        job.collective("MPI_Allreduce", arrivals, [50 * US, 60 * US], message_bytes=64)
     return job
 
 
@@ -124,14 +96,6 @@ def not_split() -> Job:
     job.collective("MPI_Barrier", [0, 50], [10, 10], group=job.group((0, 1), is_inter=1))
     job.collective("MPI_Neighbor_alltoall", [0, 50], [10, 10])
     job.collective("MPI_Allreduce", [0], [10], group=job.group((0,)))
-    return job
-
-
-def a_quarter_sampled() -> Job:
-    job = one_host(2)
-    for step in range(100):
-        arrivals = [step * MS, step * MS + 300 * US]
-        job.collective("MPI_Allreduce", arrivals, [100 * US] * 2, is_sampled=step < 25)
     return job
 
 
@@ -160,68 +124,15 @@ def lacking_a_sample() -> Job:
 
 
 SPLIT = {
-    "all wait for the last one to come": (
-        lambda: called("MPI_Allreduce", [1_000, 5_000, 3_000], [100, 200, 300]),
-        by_rank(wait_ns=[4_000, 0, 2_000], last_count=[0, 1, 0], cost_ns=[0, 6_000, 0]),
-        by_rank(transfer_ns=[100, 200, 300]),
-    ),
     "others wait for the root of a Bcast and it for nobody": (  # nor for rank 2, who came last
         lambda: called("MPI_Bcast", [5_000, 1_000, 9_000], [100] * 3, 0),
         by_rank(wait_ns=[0, 4_000, 0], last_count=[1, 0, 0], cost_ns=[4_000, 0, 0]),
-    ),
-    "the root of a Reduce waits for the last of the others": (
-        lambda: called("MPI_Reduce", [1_000, 9_000, 4_000, 6_000], [100] * 4, 2),
-        by_rank(wait_ns=[0, 0, 5_000, 0], last_count=[0, 1, 0, 0], cost_ns=[0, 5_000, 0, 0]),
-    ),
-    "a rank in a Scan waits for those below it": (
-        lambda: called("MPI_Scan", [4_000, 1_000, 9_000], [100] * 3),
-        by_rank(wait_ns=[0, 3_000, 0], last_count=[1, 0, 0], cost_ns=[3_000, 0, 0]),
     ),
     "a wait is no longer than the call": (
         nothing_to_receive,
         by_rank(wait_ns=[50, 0], transfer_ns=[0, 100]),
     ),
-    "a nonblocking collective is waited for in the call that completes it": (
-        nonblocking,
-        by_rank(wait_ns=[50_000, 0], cost_ns=[0, 50_000], last_count=[0, 10]),
-        ("late --by call", {"call": "MPI_Iallreduce", "collectives": 10, "top_rank": 1}),
-    ),
-    "a call that completes several waits for the one that is ready last": (
-        several_completed,
-        by_rank(wait_ns=[8_500, 0, 0], cost_ns=[0, 0, 8_500]),
-    ),
-    "without the call that completes it, it is not split": (
-        lambda: called("MPI_Iallreduce", [0, 7_000], [50, 50]),
-        ("late --by run", {"verdict": "none", "uncompleted": 2}),
-    ),
-    "a wait has the kind of its collective, here for the root": (
-        lambda: ibcast([7_000, 0], 1_000),
-        ("late --by state", {"wait_state": "late broadcast", "calls": 1, "wait_ns": 950}),
-        by_rank(last_count=[1, 0]),
-    ),
     "nobody waits for a leaf": (lambda: ibcast([0, 7_000], 10), by_rank(last_count=[0, 0])),
-    "each kind of waiting has its time": (
-        each_kind,
-        (
-            "late --by state",
-            "wait at barrier",
-            Columns(
-                wait_state=["wait at n x n", "wait at barrier", "late broadcast"]
-                + ["early reduce", "early scan"],
-                calls=[2, 2, 2, 1, 2],
-                wait_ns=[1_800, 1_400, 1_000, 300, 200],
-            ),
-        ),
-    ),
-    "a size has its skew and its time from the last arrival on": (
-        sizes,
-        (
-            "late --by size",
-            {"call": "MPI_Allreduce", "bytes": 64, "collectives": 100, "ranks": 2},
-            {"skew_p50_ns": 50_000, "skew_p95_ns": 95_000, "transfer_p50_ns": 60 * US},
-            {"transfer_p99_ns": 60 * US, "busbw_bytes_per_s": pytest.approx(64 / 60e-6)},
-        ),
-    ),
     "neighborhoods, inter-communicators and lonely ranks are not split": (
         not_split,
         ("late --by run", {"verdict": "none", "total_ns": 60 + 10 + 60 + 10 + 10, "coverage": 0}),
@@ -239,12 +150,6 @@ SPLIT = {
         by_rank("--bytes 1K:", wait_ns=[50, 0]),
         by_rank("--region epoch", wait_ns=[50, 0]),
         by_rank("--rank 1", rank=[1]),
-    ),
-    "a part of the calls stands for all of them": (
-        a_quarter_sampled,
-        ("late --by run", {"collectives": 25, "coverage": 1, "sampled_share": 0.25}),
-        by_rank(wait_ns=[30 * MS, 0], transfer_ns=[10 * MS, 10 * MS]),
-        ("late", "25.0 % of the time inside MPI in 25 collectives, scaled to all"),
     ),
     "a collective of which a rank has no sample is left out": (
         lacking_a_sample,
@@ -265,10 +170,6 @@ SPLIT = {
     "of a Bcast they do not": (
         lambda: clocks_that_do_not_tell("MPI_Bcast", 0),
         ("late --by run", {"verdict": "none", "unsure": 1, "total_ns": 30 * US}),
-    ),
-    "without samples the setting is named": (
-        lambda: repeated([HostClock(77)] * 2, 1, MS, lambda *_: 0, is_sampled=False),
-        ("late", "COMMPROF_SAMPLES"),
     ),
 }
 
@@ -320,23 +221,6 @@ def test_bus_bandwidth_of_a_size_is_over_the_library_s_own_time(late, call):
     assert row["busbw_bytes_per_s"] == (factor and pytest.approx(factor * 4096 / 50e-6))
 
 
-def test_clocks_of_two_hosts_are_aligned_before_waiting_is_measured(late):
-    plain = late_job(3, ALIKE)
-    apart = late_job(3, [HostClock()] * 2 + [HostClock(9 * SECOND, 40e-6)] * 2)
-    for step in range(100):  # some in which all come together tell the clocks
-        for job in (plain, apart):
-            job.collective("MPI_Barrier", [step * 20 * MS + 9 * MS] * 4, [5 * US] * 4)
-    words = ("--call", "Allreduce")
-    (row,) = late(apart, "run", *words)
-    assert of(row, "clocks unconnected_clocks estimate_share") == (2, 0, 0)
-    assert 0 < row["error_ns"] < 30 * US
-    for true, measured in zip(late(plain, "rank", *words), late(apart, "rank", *words)):
-        # each of the 100 waits is off by the error at most; one clock runs fast by 40 ppm
-        most_ns = 100 * row["error_ns"] + 1e-4 * true["wait_ns"]
-        assert abs(measured["wait_ns"] - true["wait_ns"]) <= most_ns
-        assert measured["last_count"] == (100 if measured["rank"] == 3 else 0)
-
-
 # Who is named, and who is not
 
 
@@ -365,20 +249,6 @@ def late_by(late_ns: Callable[[int, int], float], ranks: int = 4, times: int = 6
         100 * MS,
         lambda step, rank: chance.randrange(10 * US) + round(late_ns(step, rank)),
     )
-
-
-def host_in_turn() -> Job:
-    """The ranks of the second host are late by chance."""
-    chance = random.Random(3)
-    hosts = [HostClock(), HostClock(SECOND)]
-    job = Job([hosts[0]] * 4 + [hosts[1]] * 4, wall_ns=4 * SECOND)
-    for step in range(200):
-        last, begin_ns = chance.randrange(4, 8), step * 20 * MS
-        arrivals = [begin_ns + chance.randrange(20 * US) + MS * (rank == last) for rank in range(8)]
-        job.collective("MPI_Allreduce", arrivals, [10 * US] * 8)
-        arrivals = [begin_ns + 5 * MS + chance.randrange(20 * US) for _ in range(8)]
-        job.collective("MPI_Barrier", arrivals, [10 * US] * 8)
-    return job
 
 
 def rooted(call: str, ranks: int, seed: int, late_ns: int = 0) -> Job:
@@ -646,37 +516,10 @@ def third_rank(**fields: list) -> list[planted.Rank]:
 
 
 FEW = "rank 1 causes 99.8 % of the waiting, half of that in 3 late arrivals; 8 could name it"
-BASIS = "8.3 % of the time inside MPI in 10 collectives, scaled to all"
 TOO_FEW = "half of the transfer is in 1 of 1 analysed call, too few to stand for all."
-AT_THE_END = (
-    "At the end the other ranks wait 1.30 s on average in MPI_Finalize for rank 1; counted nowhere "
-    "else"
-)
 NEGOTIATES = " is on threads that negotiate, where nobody is judged"
 UNSAMPLED = "not known: single calls are not sampled on all ranks"
-LONELY = "Who is late is not known: 1 of {} processes that communicate was read."
 JUDGED = {
-    "a rank that is late is named first": (
-        lambda: late_job(2, ALIKE),
-        named("2", clocks=1, error_ns=0, late_share=1),
-        (
-            "late",
-            "Rank 2 is late: it causes 100.0 % of the waiting. Without that the run is 49.4 ms "
-            "(2.5 "
-            "%) shorter.",
-            No("polls"),
-            No("on background threads"),
-        ),
-    ),
-    "two of eight ranks that are equally late are named whichever causes half": (
-        lambda: repeated(  # rank 3 is the last one three times in five; alone it gains nothing
-            ALIKE * 2,
-            192,
-            20 * MS,
-            lambda step, rank: 5 * MS + {3: MS, 6: MS - US + 2 * US * (step % 5 < 2)}.get(rank, 0),
-        ),
-        named("3,6", late_gain_ns=pytest.approx(192 * MS, rel=0.02)),
-    ),
     **{
         f"a late host is named though a rank is last by little in 1 of {often}": (
             partial(
@@ -692,15 +535,6 @@ JUDGED = {
         )
         for often in (3, 8)
     },
-    "a host whose ranks take turns at being late is named": (
-        host_in_turn,
-        named("4-7", late_hosts="node01"),
-        (
-            "late --by host",
-            Row({"host": "node01"}, ranks=4, cost_ns=lambda ns: ns > 190 * 7 * MS),
-            Row({"host": "node00"}, cost_ns=lambda ns: ns < 60 * MS),
-        ),
-    ),
     "of two ranks that are late by chance one causes half": (
         lambda: late_job(None, ALIKE[:2]),
         nobody(verdict="spread", late_gain_ns=None),
@@ -742,22 +576,10 @@ JUDGED = {
         nobody(verdict="transfer", collectives=40),
         ("late", "Reading and writing of files costs most: 25.0 %"),
     ),
-    "the rank that comes late to its files is named": (
-        lambda: on_files(10 * MS),
-        named("1"),
-        (
-            "late --by state",
-            {"wait_state": "wait at file", "wait_ns": 3 * 40 * 10 * MS - 40 * (0 + 2 + 3)},
-        ),
-    ),
     "waiting at the start is no verdict on a rank": (
         lambda: started(200, 100),
         nobody(verdict="unknown"),
         ("late", "Who is late is not known: rank 0 causes ", " in 1 late arrival; "),
-    ),
-    "a rank that starts late and stays notably late is named": (
-        lambda: started(10 * US, 2 * US),
-        ("late --by run", {"late_ranks": "0"}),
     ),
     "a rank that is late in few steps can be neither named nor denied": (
         lambda: late_by(lambda step, rank: 40 * MS * (rank == 1 and 8 <= step < 12), times=100),
@@ -794,13 +616,6 @@ JUDGED = {
     "a rank that sends few of the messages is not late in few": (
         few_of_the_messages,
         ("late", "rank 23 on node00 causes 9", No(" nearly all of it in ")),
-    ),
-    "waiting in MPI_Finalize is said beside the verdict": (
-        lambda: ending([2_000, 1_990, 2_000], [500, 1_900, 700]),
-        ("late --by run --rank 0", {"finalize_wait_ns": 2_600 * MS, "finalize_last_rank": 1}),
-        nobody(),
-        ("late", AT_THE_END),
-        ("summary", AT_THE_END),
     ),
     "a rank that returned before the last came waits for nobody": (
         lambda: ending([1_000, 2_000, 2_000], [500, 1_900, 700]),
@@ -854,32 +669,6 @@ JUDGED = {
         named("1"),
         ("late", NEGOTIATES),
     ),
-    "beside negotiation transfer is": (
-        lambda: beside_negotiation(0, MS, MS),
-        nobody(verdict="transfer"),
-        ("late", NEGOTIATES),
-    ),
-    "where most is negotiated nothing is known": (
-        lambda: beside_negotiation(2 * MS, 50 * US, 5 * MS),
-        nobody(verdict="unknown"),
-        ("late", No(NEGOTIATES)),
-    ),
-    "two ranks that are late in turn tell their clocks": (
-        lambda: repeated(
-            [HostClock(), HostClock(9 * SECOND)],
-            100,
-            20 * MS,
-            lambda step, rank: 10 * MS * (rank == step % 2),
-            50 * US,
-        ),
-        ("late --by run", {"estimate_share": 0, "wait_ns": pytest.approx(SECOND, rel=0.01)}),
-    ),
-    # nothing says whether a clock is off or its host comes late
-    "a host that is always late is found by its short calls": (
-        lambda: late_job(1, [HostClock(), HostClock(9 * SECOND, 20e-6), HostClock(4 * SECOND)]),
-        named("1", estimate_share=1),
-        ("late", "clocks, aligned by collectives or messages; for 100.0 % of"),
-    ),
     "clocks that have run for ages are no error": (
         lambda: repeated([HostClock(1 << 62), HostClock(0)], 1, 1 << 61, lambda _, rank: rank),
         by_rank(collectives=[1, 1]),
@@ -906,16 +695,6 @@ JUDGED = {
         ),
         nobody(verdict="unknown", transfer_calls=1, collectives=10),
     ),
-    "transfer in most calls of a thinned log is the verdict": (
-        lambda: sampled_allreduces(lambda step: step % 12 == 0, lambda _: 10 * MS),
-        nobody(verdict="transfer", transfer_calls=5),
-        ("late", "Transfer costs most: 10.0 % of the time, waiting for ranks 0.", BASIS),
-        ("summary", f"Based on {BASIS}"),
-    ),
-    "few calls with half of the transfer are said": (
-        lambda: sampled_allreduces(bool, lambda step: 90 * MS if step == 40 else 600 * US),
-        ("late", "half of the transfer is in 1 of "),
-    ),
     **{
         f"waiting in every {every}th call of a log is {certainty} advice": (
             partial(
@@ -932,32 +711,10 @@ JUDGED = {
             (1, "imbalance", "likely"),
         )
     },
-    # waiting is denied only where it could have been seen
-    "one of two ranks was read": (
-        lambda: read(2, 1, "MPI_Allreduce"),
-        ("late", LONELY.format(2), "Not read rank 1: late ranks may be among them"),
-    ),
-    "one rank that spawned two": (
-        lambda: read(1, 1, "MPI_Bcast", remote_size=2, is_inter=1),
-        ("late", LONELY.format(3), No("Not read")),
-    ),
-    "one rank": (
-        lambda: read(1, 1, "MPI_Allreduce"),
-        ("late", "One rank: there is nobody to wait for."),
-    ),
-    "collectives that were not timed": (
-        lambda: read(2, 2, "ncclAllReduce"),
-        ("late", "NCCL's collectives were not timed on the device (the GPU was not traced)"),
-    ),
-    "nothing but set-up": (
-        lambda: read(2, 2, "MPI_Init"),
-        ("late", "No call makes ranks wait for each other."),
-    ),
     "a rank without any call does not make the others unsampled": (
         lambda: third_rank(cells=[]),
         ("late", No(UNSAMPLED)),
     ),
-    "one with calls does": (lambda: third_rank(), ("late", UNSAMPLED)),
 }
 
 

@@ -41,18 +41,6 @@ def test_a_cell_that_is_not_live_does_not_count(report, tmp_path):
     assert report("calls", path, "--json").rows[0]["count"] == 3
 
 
-def test_cells_with_equal_keys_are_one(report, tmp_path):
-    entries = [
-        planted.ledger_cell(Cell("MPI_Bcast", 8, [100] * 3)),
-        planted.ledger_cell(Cell("MPI_Bcast", 8, [700] * 4)),
-    ]
-    path = ledger_of_cells(
-        tmp_path / "rank-0.ledger", entries, [planted.ledger_thread(0, "main", 1)]
-    )
-    (row,) = report("sizes", path, "--json").rows
-    assert of(row, "count total_ns min_ns max_ns") == (7, 3_100, 100, 700)
-
-
 def test_a_fold_under_way_counts_each_call_once(report, tmp_path):
     """Cells 2 (live) and 3 (live) are being folded into cell 1, which holds their sum and is not
     marked live yet."""
@@ -82,17 +70,6 @@ def test_a_killed_rank_is_read_and_its_wall_time_is_estimated(report, tmp_path):
     assert "7.00 s (an estimate)" in report("summary", path).out
 
 
-def test_a_ledger_cut_short_gives_what_is_there(report, tmp_path):
-    data = planted.ledger_bytes(planted.training_rank(0))
-    path = tmp_path / "rank-0.ledger"
-    # facts, calls, communicators and the first thread's cells
-    path.write_bytes(data[: 4096 + 4 * 65536])
-    answer = report("calls", path, "--json")
-    assert answer.status == 0
-    assert next(row for row in answer.rows if row["call"] == "MPI_Send")["count"] == 30
-    assert "is cut short: 4 of 10 chunks are there" in answer.err
-
-
 def test_a_header_with_other_sizes_is_refused(report, tmp_path):
     data = bytearray(planted.ledger_bytes(planted.training_rank(0)))
     data[32:36] = (2_048).to_bytes(4, "little")  # the size of a cell
@@ -107,14 +84,6 @@ def test_a_process_that_never_got_its_rank_is_named(report, tmp_path):
     data[48:56] = (-1).to_bytes(4, "little", signed=True) + bytes(4)
     (tmp_path / "rank-0.ledger").write_bytes(data)
     assert "names no rank (rank -1 of 0): MPI_Init did not finish" in report("calls", tmp_path).err
-
-
-def test_names_of_any_encoding_are_read(report, tmp_path):
-    data = planted.ledger_bytes(planted.training_rank(0)).replace(
-        b"MPI_Alltoallv", b"MPI_Allto\xffllv"
-    )
-    (tmp_path / "rank-0.ledger").write_bytes(data)
-    assert "MPI_Allto\ufffdllv" in {row["call"] for row in report("calls", tmp_path, "--json").rows}
 
 
 def test_a_damaged_chunk_is_left_out_and_named(report, tmp_path):

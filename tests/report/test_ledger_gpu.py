@@ -64,11 +64,6 @@ def gpu_folder(tmp_path) -> Path:
     return planted.write_databases(tmp_path / "gpu", planted.gpu_run())
 
 
-@pytest.fixture
-def gpu_ledgers(tmp_path) -> Path:
-    return planted.write_ledgers(tmp_path / "gpu-ledgers", planted.gpu_run())
-
-
 @pytest.mark.slow
 def test_what_gpus_did_before_a_reset_does_not_count(tmp_path):
     ranks = planted.gpu_run()
@@ -103,15 +98,6 @@ def test_no_time_is_known_of_a_rank_whose_records_came_too_late(tmp_path):
     run = run_open(planted.write_databases(tmp_path / "late", ranks), with_samples=True)
     assert 0 in known
     assert overlap.known_spans(run.connection) == {rank: known[rank] for rank in known if rank != 0}
-
-
-def test_an_nccl_operation_has_the_time_of_its_kernel(gpu_ledgers):
-    question = (
-        "SELECT completed_ns, device_start_ns, device_end_ns, is_shared, request_call FROM "
-        "sample WHERE call = 'ncclAllReduce' LIMIT 1"
-    )
-    ask = run_open(gpu_ledgers, with_samples=True).connection.execute
-    assert ask(question).fetchone() == (730_000_000, 650_000_000, 730_000_000, 1, "")
 
 
 # Parts of a ledger that count
@@ -164,37 +150,6 @@ def test_activities_from_before_a_reset_do_not_count(written):
     assert one.ask("SELECT start_ns FROM gpu_sample") == [(6_000,)]
     assert one.ask(WINDOWS) == [(1, 5_000, 10 * SECOND)]
     assert one.ask("SELECT begin_ns, end_ns FROM gpu_tracing") == [(5_000, 9_000)]
-
-
-def test_while_tracing_goes_on_nothing_is_known_of_the_time_since_the_last_activity(written):
-    tracings = [Tracing(0, 1_000), Tracing(2_000, 0, "goes on")]
-    streams = [Stream(1, begin_ns=0), Stream(2, begin_ns=0)]
-    one = written(
-        gpu_samples=[GpuSample(2_000, 2_100), GpuSample(6_000, 7_000)],
-        streams=streams,
-        tracings=tracings,
-    )
-    assert one.ask(WINDOWS) == [(1, 0, 6_000), (2, 0, 6_000)]
-    assert one.ask("SELECT begin_ns, end_ns, ended FROM gpu_tracing")[1] == (
-        2_000,
-        10 * SECOND,
-        "goes on",
-    )
-
-
-def test_activities_with_equal_keys_are_one(written):
-    activities = [
-        Activity([100], 1),
-        Activity([700], 1),
-        Activity([100], 1, is_graph=1),
-        Activity([], 1, is_managed=1),
-    ]
-    one = written(activities=activities)
-    one.is_stored = False  # the library has no two
-    rows = one.ask(
-        "SELECT is_graph, count, total_ns, min_ns, max_ns FROM gpu_activity ORDER BY is_graph"
-    )
-    assert rows == [(0, 2, 800, 100, 700), (1, 1, 100, 100, 100)]
 
 
 @pytest.mark.parametrize(
@@ -280,49 +235,6 @@ def test_single_activities_that_are_damaged_are_left_out_and_said(written, field
 
 
 # A large run
-
-
-@pytest.fixture(params=("databases", "ledgers", "merged"))
-def busy(request, report, tmp_path):
-    """Two ranks, the first with a shorter log."""
-    ranks = []
-    for rank in (Rank(world_rank, 2, start_unix_ns=ROUND_UNIX_NS) for world_rank in range(2)):
-        rank.streams = [Stream(begin_ns=0)]
-        rank.gpu_samples = [
-            GpuSample(at_ns + shift, at_ns + shift + 2)
-            for at_ns in range(0, 8 * GAP_NS, GAP_NS)
-            for shift in (4, 8)
-        ]
-        ranks.append(rank)
-    folder = tmp_path / "busy"
-    (planted.write_ledgers if request.param == "ledgers" else planted.write_databases)(
-        folder, ranks
-    )
-    if request.param == "merged":
-        report("merge", folder, folder / "all.db")
-        return folder / "all.db"
-    return folder
-
-
-def test_a_thinned_run_has_the_same_activities_of_all_ranks(busy):
-    run = run_open(busy, with_samples=True, most_samples=10)
-    assert (
-        run.thinning.masks["calls"] == 0 and bin(run.thinning.masks["activities"]).count("1") == 2
-    )
-    of_ranks = [
-        run.connection.execute(
-            f"SELECT start_ns FROM gpu_sample WHERE world_rank = {rank}"
-        ).fetchall()
-        for rank in (0, 1)
-    ]
-    assert of_ranks[0] == of_ranks[1] and len(of_ranks[0]) == 4
-    windows = run.connection.execute(
-        "SELECT begin_ns, end_ns FROM gpu_sample_window WHERE world_rank = 1"
-    ).fetchall()
-    assert all(
-        any(begin_ns <= at_ns < end_ns for begin_ns, end_ns in windows) for (at_ns,) in of_ranks[1]
-    )
-    assert sum(end_ns - begin_ns for begin_ns, end_ns in windows) < 4 * GAP_NS
 
 
 # Databases from anyone

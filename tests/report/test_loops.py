@@ -32,20 +32,9 @@ def calls_of(job: Job, keep=lambda sequence: True) -> tuple[lines.OwnCalls, Colu
     start = np.array([one.begin_ns for one in made])
     end = np.where(is_bulk, [one.last_ns for one in made], [one.end_ns for one in made])
     none_known = np.zeros(len(made), np.int64)
-    own = lines.OwnCalls(
-        call,
-        call,
-        similar,
-        similar,
-        kind,
-        is_bulk,
-        sizes,
-        none_known,
-        sequence,
-        np.cumsum(sequence != np.append(0, sequence[:-1]) + 1),
-        start,
-        end,
-    )
+    part = np.cumsum(sequence != np.append(0, sequence[:-1]) + 1)
+    what = (call, call, similar, similar, kind, is_bulk, sizes, none_known)
+    own = lines.OwnCalls(*what, sequence, part, start, end)
     none = np.zeros(len(texts.texts), bool)
     is_reduction = np.array([lines.is_reduction(name) for name in texts.texts])
     is_bcast = np.array([name == "MPI_Bcast" for name in texts.texts], bool)
@@ -98,21 +87,6 @@ def found(calls: str) -> tuple[list[tuple[int, ...]], list[int]]:
 A, B, C = map(ord, "abc")
 
 
-@pytest.mark.parametrize(
-    ("calls", "bodies", "iterations"),
-    [
-        ("abc", [], []),
-        ("aaa", [(A,)], [3]),
-        ("aabaaabcaababc", [(A,), (-1, B), (-2, C)], [8, 4, 2]),  # counts are data
-        ("ababcababc", [(A, B), (-1, C)], [4, 2]),
-        ("babaXbabab", [(B, A)], [4]),  # the same loop, wherever it begins
-        ("aabab", [(A,), (-1, B)], [3, 2]),  # a body that stands alone is one iteration
-    ],
-)
-def test_loops_are_bodies_that_follow_themselves(calls, bodies, iterations):
-    assert found(calls) == (bodies, iterations)
-
-
 def test_no_loop_spans_a_hole():
     loops = find_loops(np.array([1, 2, 1, 2]), np.array([0, 0, 1, 1]))
     assert loops.bodies == []
@@ -140,57 +114,6 @@ def test_parameters_handed_out_before_a_few_steps_do_not_hide_them():
     found, steps = found_in(job)
     assert found.functions == {"MPI_Allreduce": 3}
     assert (len(steps), found.confidence) == (12, 1.0)
-
-
-def test_fused_gradients_are_steps_by_the_bytes_of_the_parameters():
-    """Every seventh step sends them in two messages: 8 times 8 messages have an order, too."""
-    job = Job()
-    training.parameters(job, [1_000_000] * 12)
-    for step in range(60):
-        job.compute(20 * training.MS)
-        for size in [6_000_000] * 2 if step % 7 == 3 else [12_000_000]:
-            job.call("Allreduce", size, step)
-    found, steps = found_in(job)
-    assert found.evidence == ("bytes of the parameters", "command line")
-    assert steps == [{step} for step in range(60)]
-
-
-def solver(iterations: int) -> Job:
-    job = Job()
-    for _ in range(iterations):
-        job.compute(training.MS)
-        job.call("Alltoall", 400_000)
-        job.call("Allreduce", 8)
-    return job
-
-
-@pytest.mark.parametrize(
-    ("command", "is_asked"),
-    [
-        ("solve --steps 60", False),  # of four equal iterations each
-        ("solve -n 240", True),
-        ("solve --iterations=240 8", True),
-        ("solve --epochs 240", False),
-        ("solve /runs/240/input", False),
-        ("240", False),
-    ],
-)
-def test_a_loop_is_the_step_if_the_command_line_asks_for_as_many(command, is_asked):
-    found = steps_of(*calls_of(solver(240)), False, (), command)
-    assert (found.evidence, len(found.levels)) == ((("command line",), 0) if is_asked else ((), 1))
-
-
-@pytest.mark.parametrize(
-    ("command", "is_step"),
-    [("md", True), ("md -x 60", True), ("md -N 60", False), ("md nx=60", True), ("md 60", False)],
-)
-def test_turns_of_the_only_loop_may_be_parts_of_the_steps_that_are_asked_for(command, is_step):
-    assert bool(steps_of(*calls_of(sums(240)), False, (), command).evidence) == is_step
-
-
-@pytest.mark.parametrize(("every", "is_step"), [(1, True), (4, False), (120, True)])
-def test_turns_of_the_only_loop_are_parts_if_every_fourth_has_more_work(every, is_step):
-    assert bool(steps_of(*calls_of(sums(240, every)), False).evidence) == is_step
 
 
 def sums(turns: int, every: int = 1) -> Job:

@@ -7,7 +7,6 @@ import random
 import re
 
 import pytest
-from cases import of
 from commprof_report.base import Texts
 from commprof_report.late.verdict import Participants, blame, costs_of
 from planted_job import HostClock, Job
@@ -54,28 +53,6 @@ def page_of(report, tmp_path, job: Job) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", target.read_text()).split())
 
 
-def test_every_command_says_whom_the_waiting_is_mostly_for(report, said, tmp_path):
-    job = stumbling(SHARE)
-    sentence = r"Rank 3 is often late: it causes 4\d\.\d % of the waiting\. Without that the run "
-    cause = r"rank 3 on node00 causes 4\d\.\d % of the waiting"
-    (row,) = report("late", job.write(tmp_path / "run.db"), "--by", "run", "--json").rows
-    assert of(row, "verdict late_ranks late_hosts") == ("mostly", "3", "node00")
-    assert 0.3 < row["late_share"] < 0.5
-    for command in ("late", "summary"):
-        assert re.search(rf"^{sentence}.*Cause {cause}", said(job, command)), command
-    steps = r"Slowest rank rank 3 in 3\d of 8\d steps: the others wait about 20\.0 ms for it in "
-    assert re.search(f"{steps}.*Late {sentence}", said(job, "steps"))
-    assert re.search(r"waiting \(4\d\.\d % for rank 3\)", said(job, "steps"))
-    (advice,) = [
-        found
-        for found in report("advise", tmp_path / "run.db", "--json").rows
-        if found["rule"] == "imbalance"
-    ]
-    assert (advice["title"], advice["certainty"]) == ("rank 3 is waited for", "possible")
-    assert re.search(cause, advice["evidence"])
-    assert re.search(sentence, page_of(report, tmp_path, job))
-
-
 def test_in_the_healthy_twin_nobody_is_named(report, said, tmp_path):
     job = stumbling(1 / RANKS)
     (row,) = report("late", job.write(tmp_path / "run.db"), "--by", "run", "--json").rows
@@ -85,60 +62,6 @@ def test_in_the_healthy_twin_nobody_is_named(report, said, tmp_path):
     for command in ("late", "summary", "steps", "advise"):
         assert " late: " not in said(job, command), command
     assert " late: " not in page_of(report, tmp_path, job)
-
-
-def test_where_transfer_dominates_it_is_said_as_well(report, said, tmp_path):
-    (row,) = report(
-        "late",
-        stumbling(SHARE, transfer_ns=40 * MS).write(tmp_path / "run.db"),
-        "--by",
-        "run",
-        "--json",
-    ).rows
-    assert (row["verdict"], row["late_ranks"]) == ("transfer", "3")
-    sentence = said(stumbling(SHARE, transfer_ns=40 * MS), "late")
-    assert re.search(r"waiting for ranks 1\d\.\d %, also for rank 3\. Cause rank 3 on", sentence)
-    assert "Cause" not in said(stumbling(1 / RANKS, transfer_ns=40 * MS), "late")
-
-
-def stumbling_in_calls(share: float, ranks: int = 6) -> Job:
-    """In this share of 80 steps rank 3 is late for an Allreduce and rank 5 for a Barrier; else any
-    other ranks, at random."""
-    chance, job = random.Random(1), Job([HostClock()] * ranks, wall_ns=80 * 100 * MS)
-    all_turns = []
-    for own in (3, 5):
-        others = [rank for rank in range(ranks) if rank != own]
-        turns = [own] * round(80 * share)
-        turns += [others[place % len(others)] for place in range(80 - len(turns))]
-        chance.shuffle(turns)
-        all_turns.append(turns)
-    for step, turns in enumerate(zip(*all_turns)):
-        for call, late, at_ms in zip(("MPI_Allreduce", "MPI_Barrier"), turns, (10, 60)):
-            at_ns = (step * 100 + at_ms) * MS
-            arrivals = [at_ns + 20 * MS * (rank == late) for rank in range(ranks)]
-            job.collective(call, arrivals, [MS] * ranks)
-    return job
-
-
-def test_ranks_that_the_waiting_in_single_calls_is_mostly_for_are_named(report, said, tmp_path):
-    sentence = (
-        "Different ranks are late in different calls: rank 3 in MPI_Allreduce, rank 5 in "
-        r"MPI_Barrier\. .*Cause rank 3 causes 45\.0 % of the waiting in MPI_Allreduce; rank 5 "
-    )
-    for command in ("late", "summary"):
-        assert re.search(sentence, said(stumbling_in_calls(0.45), command)), command
-    advice = [
-        (row["title"].split(" in ")[0], row["certainty"], row["call"])
-        for row in report("advise", tmp_path / "run.db", "--json").rows
-        if row["rule"] == "imbalance"
-    ]
-    assert sorted(advice) == [
-        ("rank 3 is waited for", "possible", "MPI_Allreduce"),
-        ("rank 5 is waited for", "possible", "MPI_Barrier"),
-    ]
-    assert "Late Different ranks are late in different calls" in said(
-        stumbling_in_calls(0.45), "steps"
-    )
 
 
 def test_where_ranks_share_cores_nobody_is_named_for_less_than_half(report, tmp_path):

@@ -8,9 +8,8 @@ from functools import partial
 import planted
 import pytest
 from cases import Columns, No, Row, check
-from commprof_report.base.units import Members, members_text
 from known_calls import CALLS
-from planted import NCCL, SECOND, WORLD, Activity, Cell, Collective, Communicator, Device, Rank
+from planted import NCCL, SECOND, Cell, Collective, Communicator, Rank
 from planted import Sample, Tracing
 from planted_job import LAUNCH_NS, HostClock, Job
 
@@ -18,8 +17,7 @@ MS = 1_000_000
 MIB = 1 << 20
 ALL_TEXTS = (
     "summary steps late advise traffic calls sizes latency hvprof communicators ranks regions "
-    "peers "
-    "pipeline stuck"
+    "peers pipeline stuck"
 ).split()
 CHOSEN = [
     "calls --memory-kind device",
@@ -91,55 +89,6 @@ def ended(*cells: Cell) -> list[Rank]:
     return [nccl_rank(rank, *training_cells(rank), *cells, ended="exit") for rank in range(4)]
 
 
-def staged() -> list[Rank]:
-    """Around each Allreduce a copy to the host and one back."""
-    copies = {"kind": "copy", "bytes": MIB, "times": 1_000}
-    both = [Activity([50_000], copy=copy, **copies) for copy in ("to host", "to device")]
-    ranks = []
-    for rank in range(2):
-        known = Communicator(WORLD, planted.WORLD_IDENTITY, "0-1", 2, rank, "MPI_COMM_WORLD")
-        gpu = {"gpu_state": "tracing", "devices": [Device()], "streams": [planted.Stream()]}
-        cells = [Cell("MPI_Allreduce", MIB, [MS] * 1_000)]
-        own = {"communicators": [known], "cells": cells, "activities": both, **gpu}
-        ranks.append(Rank(rank, 2, **own))
-    return ranks
-
-
-def communicators_of(*orders: list[int]) -> list[Rank]:
-    """NCCL communicators given by their world ranks in order."""
-    ranks = []
-    for rank in range(4):
-        known = [
-            nccl(rank, order, 77 + number, 5 + number)
-            for number, order in enumerate(orders)
-            if rank in order
-        ]
-        cell = Cell("ncclAllReduce", MIB, [9_000], known[0].communicator)
-        ranks.append(nccl_rank(rank, cell, communicators=known))
-    return ranks
-
-
-def bulk_and_control() -> list[Rank]:
-    cells = [
-        Cell("MPI_Allreduce", 8, [5_000] * 6_000),
-        Cell("ncclAllReduce", 64 * MIB, [9_000] * 100, NCCL),
-        Cell("ncclAllReduce", 64 * MIB, [9 * MS] * 100, NCCL, "device"),
-    ]
-    world = Communicator(WORLD, planted.WORLD_IDENTITY, "0-3", 4, 0, name="MPI_COMM_WORLD")
-    return [
-        nccl_rank(rank, *cells, communicators=[world, nccl(rank, [0, 1, 2, 3])])
-        for rank in range(4)
-    ]
-
-
-def judged_by_the_device() -> list[Rank]:
-    cells = [
-        Cell("ncclAllReduce", size, [ns] * 1_000, NCCL, "device")
-        for size, ns in {1_024: 200_000, 64 * MIB: 400_000}.items()
-    ]
-    return ranks_of(Cell("ncclAllReduce", 64 * MIB, [5_000] * 1_000, NCCL), *cells)
-
-
 # Steps
 
 
@@ -201,17 +150,6 @@ def pipeline() -> list[Rank]:
 MIXED = planted.gpu_run
 REDUCE = {"call": "ncclAllReduce"}
 SAID = {
-    "calls on the host and operations on the device are apart": (
-        pure,
-        (
-            "calls",
-            Row({**REDUCE, "measure": "call"}, count=80, total_ns=80 * 8_000, library="nccl"),
-            Row({**REDUCE, "measure": "call"}, share_of_wall=lambda share: share is not None),
-            Row({**REDUCE, "measure": "device"}, count=40, total_ns=10 * 380 * MS),
-            Row({**REDUCE, "measure": "device"}, share_of_wall=None),
-            Row({**REDUCE, "measure": "captured"}, count=4, volume_bytes=0),
-        ),
-    ),
     "the summary names both and does not call communicators queueing": (
         pure,
         (
@@ -225,16 +163,6 @@ SAID = {
             No("In MPI"),
             No("MPI_Init"),
         ),
-    ),
-    "a job without MPI ends without MPI_Finalize": (
-        ended,
-        ("summary", {"early_ended_ranks": 0, "exited": ""}),
-        ("ranks --per-rank", Columns(state=["end"] * 4)),
-        *[(name, No("MPI_Finalize")) for name in ("summary", "ranks", "stuck", "top")],
-    ),
-    "a job with MPI does not": (
-        lambda: ended(Cell("MPI_Init_thread", 0, [MS], communicator=0)),
-        ("ranks --per-rank", Columns(state=["exit"] * 4)),
     ),
     "the profiler's cost is of calls, not of device times": (
         pure,
@@ -284,65 +212,6 @@ SAID = {
             ("--memory-kind managed", set()),
         )
     },
-    "copies around host buffers look staged": (
-        staged,
-        (
-            "summary",
-            "host buffers only; traced GPUs copied 2.10 GB to the host and 2.10 GB back",
-        ),
-    ),
-    "members of a communicator are put together over its ranks": (
-        lambda: communicators_of([3, 1, 0, 2]),
-        (
-            "communicators",
-            {"members": "3,1,0,2", "communicator": "ncclCommInitRank {3,1,0,2}", "library": "nccl"},
-        ),
-    ),
-    "replica groups of NCCL are told": (
-        lambda: communicators_of([0, 2], [1, 3]),
-        ("communicators", Columns(role=["replica group"] * 2)),
-    ),
-    "bulk and control hold for both": (
-        bulk_and_control,
-        (
-            "traffic",
-            Row({"traffic": "bulk", **REDUCE}, count=400, device_ns=3_600 * MS, share_of_time=None),
-            Row({"traffic": "control"}, call="MPI_Allreduce", share_of_time=1, library="mpi"),
-        ),
-    ),
-    "small messages are judged by the device": (
-        judged_by_the_device,
-        (
-            "advise",
-            Row(
-                {"rule": "small_messages"},
-                call="ncclAllReduce",
-                certainty="possible",
-                saving_ns=pytest.approx(1_000 * 200_000, rel=0.01),
-            ),
-        ),
-    ),
-    "steps are delimited by NCCL's operations on the device": (
-        stepping,
-        (
-            "steps",
-            {"delimited_by": "calls", "steps": 40, "period": "2 bulk ncclAllReduce, 9 MiB"},
-            # of 20 and 20 ms, 10 are both
-            {"p50_ns": 100 * MS, "nccl_device_ns": 30 * MS, "nccl_device_share": 0.3},
-            {"nccl_host_ns": 16_000, "is_driven": 0, "background_ns": 0, "communication_ns": None},
-        ),
-        ("steps --per-step", Row({"step": 2}, begin_ns=140 * MS), Row({"step": 1}, begin_ns=0)),
-        (
-            "steps --per-call",
-            {**REDUCE, "library": "nccl", "count": 2, "total_ns": 40 * MS},
-            {"exposed_ns": None, "bytes": 9 * MIB},
-        ),
-    ),
-    "steps of a GPU that is traced now and then are delimited by the host": (
-        lambda: stepping(20),
-        ("steps", {"steps": 40, "p50_ns": 100 * MS, "outliers": 0, "nccl_device_ns": None}),
-        ("steps --per-step", Row({"step": 2}, begin_ns=50 * MS + 100_000 + 8_000)),
-    ),
     "a shared kernel counts once in a step": (
         sharing_a_kernel,
         (
@@ -377,53 +246,6 @@ def test_what_nccl_did_is_said(report, tmp_path, name):
 @pytest.mark.parametrize("command", [*ALL_TEXTS, *CHOSEN])
 def test_every_command_reads_a_job_without_mpi(report, tmp_path, command):
     check(report, tmp_path / "run", pure, (command, "", lambda rows: True))
-
-
-def test_time_in_mpi_is_of_mpi_alone(report, run_folder, tmp_path):
-    ranks = planted.training_run()
-    for rank in ranks:
-        rank.communicators.append(nccl(rank.world_rank, [0, 1, 2, 3]))
-        rank.cells += training_cells(rank.world_rank)
-    folders = (run_folder, planted.write_databases(tmp_path / "beside", ranks))
-    (without,), (beside,) = (report("summary", folder, "--json").rows for folder in folders)
-    others = ("cost", "device_volume", "wait_", "late_")
-    told = {key for key in without if "nccl" not in key and not key.startswith(others)}
-    told -= {"seen", "is_all_seen"}  # what was captured into graphs is not seen
-    assert {key: without[key] for key in told} == {key: beside[key] for key in told}
-    of_ranks = (report("ranks", folder, "--json", "--per-rank").rows for folder in folders)
-    for without, beside in zip(*of_ranks):
-        for key in ("mpi_ns", "count", "volume_bytes"):
-            assert without[key] == beside[key]
-
-
-def test_sizes_show_the_device_where_it_is_known_and_say_host_where_not(report, tmp_path):
-    text = report("sizes", planted.write_databases(tmp_path / "run", pure())).out
-    (reduces, *graphs), (gathers,) = (
-        [line.split() for line in text.splitlines() if line.startswith(call)]
-        for call in ("ncclAllReduce", "ncclAllGather")
-    )
-    assert "device" in reduces and all("graph" in " ".join(line) for line in graphs)
-    assert "host" in gathers and not any("B/s" in word for word in gathers)
-    assert "ncclGroupEnd" not in text
-
-
-MEMBERS = ([0], [0, 1, 2], [0, 2, 4, 5], [3, 1, 0, 2], [8, 10, 12, 14], [0, 0, 1, 1], [5, 4])
-
-
-@pytest.mark.parametrize("ranks", MEMBERS)
-def test_members_are_written_as_the_library_writes_them(ranks):
-    assert [rank for span in Members(members_text(ranks)).spans for rank in span] == ranks
-
-
-@pytest.mark.parametrize("write", [planted.write_databases, planted.write_ledgers])
-def test_messages_are_between_world_ranks(report, tmp_path, write):
-    rows = report("peers", write(tmp_path / "run", pipeline()), "--json").rows
-    down = {(rank, rank + 1): (5, 5 * MIB, MS) for rank in range(3)}
-    up = {(rank + 1, rank): (5, 2 * MIB, MS) for rank in range(3)}
-    assert {
-        (row["sender"], row["receiver"]): (row["count"], row["bytes"], row["time_ns"])
-        for row in rows
-    } == down | up
 
 
 # Late
@@ -489,29 +311,8 @@ def two(kind: type[NcclJob] = NcclJob, clock_error_ns: int | None = 0, **changes
     return kind(2, clock_error_ns).all_reduce([MS, 5 * MS], [100, 100], **changes)
 
 
-def three_alike() -> NcclJob:
-    job = NcclJob(2)
-    for _ in range(3):
-        job.all_reduce([MS, 5 * MS], [100, 100], is_shared=1)
-    return job
-
-
-def both_libraries() -> NcclJob:
-    job = NcclJob(2)
-    job.collective("MPI_Allreduce", [MS, 2 * MS], [100, 100])
-    return job.all_reduce([11 * MS, 15 * MS], [100, 100])
-
-
 GROUP = {"call": "ncclGroup", "collectives": 1, "wait_ns": 4 * MS, "total_ns": 4 * MS + 200}
 LATE = {
-    "a rank comes when its kernel begins": (
-        lambda: NcclJob(3).all_reduce([MS, 5 * MS, 3 * MS], [100, 200, 300]),
-        (
-            "late --by rank",
-            Columns(wait_ns=[4 * MS, 0, 2 * MS], transfer_ns=[100, 200, 300], last_count=[0, 1, 0]),
-        ),
-        ("late --by call", {"library": "nccl", "call": "ncclAllReduce", "collectives": 1}),
-    ),
     "operations without device times are not judged": (
         lambda: two(**UNTIMED),
         ("late --by run", {"verdict": "none", "collectives": 0, "unjudged": 1}),
@@ -521,15 +322,9 @@ LATE = {
             "not judged: 1 collective without device times",
         ),
     ),
-    "operations that share a kernel are one": (three_alike, ("late --by call", GROUP)),
     "groups of sends and receives are no collectives": (
         lambda: two(PassingJob, is_shared=1),
         ("late --by call", GROUP),
-    ),
-    "nothing is known of the waiting in them": (
-        lambda: two(PassingJob),
-        ("late --by call", {"call": "ncclAllReduce"}),
-        ("late --by run", {"coverage": lambda share: share < 0.01}),
     ),
     **{
         f"a GPU's clock that is off by {error_ns} ns": (
@@ -538,14 +333,6 @@ LATE = {
         )
         for error_ns, share in ((10 * MS, 1), (None, 1), (1_000, 0))
     },
-    "both libraries stand in one table": (
-        both_libraries,
-        (
-            "late --by call",
-            Row({"library": "mpi"}, wait_ns=MS),
-            Row({"library": "nccl"}, wait_ns=4 * MS),
-        ),
-    ),
 }
 
 

@@ -164,18 +164,6 @@ def section(page: Path, name: str) -> str:
     return page.read_text().partition(begin)[2].partition("</section>")[0]
 
 
-def test_a_page_without_steps_has_a_timeline_and_no_steps_to_choose(page_of, tmp_path):
-    data = timeline(page_of(grid([{2: 8 * MS}]).write(tmp_path / "run.db")))
-    assert data["windows"] == [[0, data["span"]]] and data["steps"] == []
-    assert any(state == WAITING for rank in data["ranks"] for _, _, state, _ in pieces(rank))
-
-
-def test_a_page_without_samples_has_no_timeline(page_of, tmp_path):
-    rank = planted.Rank(0, 1, cells=[planted.Cell("MPI_Bcast", 8, [100])])
-    path = page_of(planted.write_database(tmp_path / "rank-0.db", rank))
-    assert 'id="timeline' not in path.read_text()
-
-
 @pytest.mark.slow
 def test_a_bin_has_the_time_of_each_state(page, run_path):
     """Each within half a part of a bin; the wall time is that of all bins."""

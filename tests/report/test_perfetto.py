@@ -17,7 +17,6 @@ import planted
 import pytest
 from cases import of
 from planted import SECOND, Doing, process_facts
-from test_root_causes import MS, grid
 
 FIELDS = {
     "M": {"ph", "name", "pid", "tid", "args"},
@@ -199,137 +198,6 @@ def tracks_of(whole: dict, rank: int = 0) -> dict[str, int]:
     return {name: track for (pid, track), name in named.items() if pid == rank}
 
 
-@pytest.fixture
-def of_grid(report, tmp_path):
-    """The trace of a 2 x 2 grid whose rank 2 is late."""
-
-    def exported(**how):
-        job = grid([{2: 8 * MS}] * 40, **how)
-        for rank in range(4):
-            job.add("fact", world_rank=rank, key="command_line", value="train --steps 40")
-        answer = report("export", job.write(tmp_path / "run.db"), "--format", "perfetto")
-        assert answer.status == 0, answer.err
-        return parse(answer.out)
-
-    return exported
-
-
-def test_times_to_the_nanosecond_stay_nested_where_perfetto_reads_them(of_grid):
-    """A slice that begins a nanosecond before the one before it has ended would be dropped."""
-    assert len(slices(of_grid(jitter_ns=MS), name="step 7")) == 4
-
-
-@pytest.mark.parametrize("write", (planted.write_databases, planted.write_ledgers))
-def test_every_sampled_call_is_a_slice_of_its_thread(export, write):
-    whole = export(timeline_run(), write=write)
-    found = {of(event, "pid tid name ts dur") for event in slices(whole)}
-    for rank in timeline_run():
-        for sample in rank.samples:
-            start_us = Decimal(sample.start_ns + 1_000 * rank.world_rank) / 1_000
-            span_us = Decimal(sample.end_ns - sample.start_ns) / 1_000
-            assert (rank.world_rank, 1 + sample.thread, sample.call, start_us, span_us) in found
-
-
-def test_a_call_says_what_is_known_of_it(export):
-    whole = export(timeline_run())
-    (send,) = slices(whole, pid=1, name="MPI_Send")
-    assert send["args"] == {
-        "communicator": "MPI_COMM_WORLD",
-        "bytes": 8_192,
-        "peer": 2,
-        "datatype": "vector",
-    }
-    (bcast,) = slices(whole, pid=1, name="MPI_Bcast")
-    assert bcast["args"] == {
-        "communicator": "MPI_COMM_WORLD",
-        "sequence": 1,
-        "bytes": 1 << 20,
-        "root": 0,
-    }
-    first = slices(whole, pid=1, name="MPI_Allreduce")[0]
-    what = {"datatype": "MPI_FLOAT", "op": "MPI_SUM"}
-    assert first["args"] == {
-        "communicator": "MPI_COMM_WORLD",
-        "sequence": 3,
-        "bytes": 1_000,
-        "region": "epoch",
-        **what,
-    }
-    wait = slices(whole, pid=1, name="MPI_Wait")[0]
-    assert wait["args"] == {
-        "communicator": "Comm_split {0-1}",
-        "bytes": 65_536,
-        "request_call": "MPI_Iallreduce",
-    }
-
-
-def test_waiting_is_a_slice_at_the_beginning_of_its_call(export):
-    """Rank 3 comes 3 ms after rank 0, and its clock says 3 us more."""
-    whole = export(timeline_run())
-    call, waiting = (
-        slices(whole, pid=0, name="MPI_Allreduce")[0],
-        slices(whole, pid=0, name="waiting for rank 3")[0],
-    )
-    assert of(waiting, "ts dur tid") == (call["ts"], Decimal("3003.000"), call["tid"])
-    assert call["dur"] == 5_000
-    assert len(slices(whole, pid=0, name="waiting for rank 3")) == 18
-    assert not slices(whole, pid=3, name="waiting for rank 3")
-
-
-def test_a_nonblocking_collective_lasts_from_its_start_to_its_completion(export):
-    first = [of(event, "ph name ts") for event in events(export(timeline_run()), "be", pid=0)]
-    assert first[:2] == [("b", "MPI_Iallreduce", 700_000), ("e", "MPI_Iallreduce", 700_400)]
-    assert len(first) == 4
-
-
-def test_a_nonblocking_message_lasts_from_its_start_to_its_completion(export):
-    ranks = timeline_run()
-    ranks[0].samples.append(
-        planted.Sample(
-            "MPI_Isend",
-            9_900 * MS,
-            9_900 * MS + 20_000,
-            peer=1,
-            tag=0,
-            number=1,
-            completed_ns=9_905 * MS,
-        )
-    )
-    whole = export(ranks)
-    found = [(event["ph"], event["ts"]) for event in events(whole, "be", name="MPI_Isend")]
-    assert found == [("b", 9_900_000), ("e", 9_905_000)]
-
-
-@pytest.mark.parametrize("write", (planted.write_databases, planted.write_ledgers))
-def test_each_stream_of_a_gpu_has_a_track_of_what_ran_on_it(export, write):
-    """Ranks start a microsecond apart."""
-    ranks = planted.gpu_run()
-    for rank in ranks:
-        rank.facts.update(boot_id="one", time_namespace="time:[1]")
-        rank.start_monotonic_ns += 1_000 * rank.world_rank
-    whole = export(ranks, write=write)
-    tracks = tracks_of(whole, 2)
-    (on_seven, on_thirteen) = (
-        slices(whole, pid=2, tid=tracks[f"GPU 0, stream {number}"]) for number in (7, 13)
-    )
-    assert [of(event, "name ts dur") for event in on_seven[:3]] == [
-        ("ampere_sgemm_128<32>", 500_002, 200_000),
-        ("copy to host", 740_002, 10_000),
-        ("ampere_sgemm_128<32>", 1_000_002, 200_000),
-    ]
-    assert on_seven[0]["args"] == {"kernel": "void ampere_sgemm_128<32>(float*, float*, int)"}
-    assert on_seven[1]["args"] == {"bytes": (2 << 20) - 8}
-    label = slices(whole, pid=2, name="ncclAllReduce")[0]["args"]["communicator"]
-    assert {
-        (event["name"], event["dur"], event["args"]["launched by"], event["args"]["communicator"])
-        for event in on_thirteen
-    } == {("ncclDevKernel_AllReduce_Sum_f32_RING_LLv", 80_000, "graph", label)}
-    assert (len(on_seven), len(on_thirteen)) == (36, 18)
-    (traced,) = slices(whole, pid=2, tid=tracks["GPU traced"])
-    assert of(traced, "name ts dur") == ("traced, then stopped", 2, 9_800_000)
-    assert not [name for name in tracks if name.startswith("all sampled: GPU")]
-
-
 def test_activities_that_a_file_lays_over_each_other_are_cut(export):
     rank = timeline_run()[0]
     rank.world_size = 1
@@ -348,18 +216,6 @@ def test_activities_that_a_file_lays_over_each_other_are_cut(export):
         ("(other kernels)", 1_500_000, 500_000, {}),
     ]
     assert "GPU, other streams" in tracks
-
-
-def test_from_and_to_cut_a_part_out(export):
-    whole = export(timeline_run(), "--from", "0.99", "--to", "2.2")
-    calls = [event for event in slices(whole) if event["name"].startswith("MPI_")]
-    assert Counter(event["name"] for event in calls if event["pid"] == 0) == {
-        "MPI_Allreduce": 3,
-        "MPI_Iallreduce": 1,
-        "MPI_Wait": 1,
-    }
-    steps = [event["name"] for event in slices(whole, pid=0) if event["name"].startswith("step")]
-    assert steps == ["step 1", "step 2", "step 3", "step 4"]
 
 
 def test_a_rank_that_hangs_shows_what_it_is_in(export):

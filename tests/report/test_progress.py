@@ -33,25 +33,10 @@ def by_state(late, job: Job) -> dict[str, int]:
     return {row["wait_state"]: row["wait_ns"] for row in late(job, "state")}
 
 
-def test_others_wait_for_a_rank_that_works_between_start_and_completion(late):
-    job = held_up(40 * MS)
-    assert by_state(late, job) == {"no progress": 2 * 16 * (40 * MS - US)}
-    (run,) = late(job, "run")
-    assert (run["late_ranks"], run["late_progress_share"]) == ("1", 1.0)
-    rows = late(job)
-    assert [row["transfer_ns"] for row in rows] == [16 * MS] * 3
-    assert [row["caused_ns"] for row in rows] == [0, 2 * 16 * (40 * MS - US), 0]
-
-
 def test_where_all_come_back_at_once_nobody_is_held_up(report, tmp_path, late):
     job = held_up(US)
     assert by_state(late, job) == {}
     assert "progress" not in report("late", job.write(tmp_path / "run.db")).out
-
-
-def test_a_rank_that_stays_outside_was_not_needed(late):
-    """The library, or the network, moved the data without it."""
-    assert by_state(late, held_up(40 * MS, end_ns=20 * MS)) == {}
 
 
 def test_what_is_longer_for_another_reason_is_no_wait_for_progress(late):
@@ -62,34 +47,6 @@ def test_what_is_longer_for_another_reason_is_no_wait_for_progress(late):
     for rank in range(3):
         job.call("MPI_Wait", starts[rank] + 100, starts[-1] + US, rank)
     assert by_state(late, job) == {}
-
-
-@pytest.mark.parametrize(("late_rank", "waited"), [(1, {"late partner": 16 * 30 * MS}), (None, {})])
-def test_a_late_inner_rank_of_a_bcast_is_waited_for_by_those_below_it(late, late_rank, waited):
-    """Rank 2 gets its data through rank 1, which MPI's rules do not say."""
-    job = job_of(4)
-    for number in range(16):
-        begin_ns = number * ROUND_NS
-        arrivals = [begin_ns + (30 * MS if rank == late_rank else 0) for rank in range(4)]
-        held_ns = 30 * MS if late_rank else 0
-        job.collective("MPI_Bcast", arrivals, [MS, MS, held_ns + MS, MS], root=0)
-        job.collective("MPI_Barrier", [begin_ns + ROUND_NS // 2] * 4, [US] * 4)
-    assert by_state(late, job) == waited
-    caused = [row["caused_ns"] for row in late(job)]
-    assert caused == [0, sum(waited.values()), 0, 0]
-
-
-def test_a_receiver_that_has_posted_and_computes_holds_up_its_sender(late):
-    job = job_of(4)
-    for number in range(16):
-        for pair, back_ns in ((0, 30 * MS), (2, US)):
-            begin_ns = number * ROUND_NS
-            job.send(pair, pair + 1, begin_ns, begin_ns + back_ns + MS, call="MPI_Isend")
-            job.receive(pair + 1, pair, begin_ns, begin_ns + back_ns + MS, call="MPI_Irecv")
-            job.call("MPI_Wait", begin_ns + US, begin_ns + back_ns + MS, pair)
-            job.call("MPI_Wait", begin_ns + back_ns, begin_ns + back_ns + MS, pair + 1)
-    assert by_state(late, job) == {"no progress": 16 * (30 * MS - US)}
-    assert [row["cost_ns"] for row in late(job)] == [0, 16 * (30 * MS - US), 0, 0]
 
 
 def ring(
@@ -163,25 +120,3 @@ def test_a_rank_that_depends_on_nobody_may_be_held_up_too(late, call, depends):
     assert by_state(late, job) == {"no progress": 2 * waited}
     assert late(job)[depends]["wait_ns"] == waited
     assert late(job, "run")[0]["late_ranks"] == "2"
-
-
-@pytest.mark.parametrize(("times", "size"), [(17, 65_536), (2, None)])
-def test_a_size_of_a_collective_that_is_slow_is_said_with_what_it_costs(
-    report, late, tmp_path, times, size
-):
-    job = job_of(3)
-    for number in range(16):
-        for place, message_bytes in enumerate((4_096, 65_536, 131_072)):
-            begin_ns = number * ROUND_NS + (1 + 20 * place) * MS
-            transfer_ns = times * MS if message_bytes == 65_536 else MS
-            job.collective(
-                "MPI_Allreduce", [begin_ns] * 3, [transfer_ns] * 3, message_bytes=message_bytes
-            )
-    (run,) = late(job, "run")
-    assert run["slow_size_bytes"] == size
-    text = " ".join(report("late", job.write(tmp_path / "run.db")).out.split())
-    said = (
-        "MPI_Allreduce of 64 KiB takes 17 times what its neighbours take, without waiting. At "
-        "their pace the run is 256 ms"
-    )
-    assert text.startswith(said) == bool(size)

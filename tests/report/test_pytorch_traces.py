@@ -11,12 +11,12 @@ import gzip
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import planted
 import pytest
 from commprof_report.base import files
-from commprof_report.exporters import traces
 from planted import SECOND, Rank, Sample
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -112,89 +112,6 @@ def test_each_recorded_call_lies_in_the_function_that_called_it(export):
     assert (entered, left) == ([16.244, 18.066], [11.297, 11.607])
 
 
-def test_a_recording_keeps_what_it_says_in_processes_of_its_rank(export):
-    events = export([recorded_rank()], RECORDING)
-    assert list(process_names(events).values()) == [
-        "rank 0, node00",
-        "rank 0, PyTorch: CPU",
-        "rank 0, PyTorch: Spans",
-        "rank 0, PyTorch: Traces",
-        "rank 0, PyTorch",
-    ]
-    threads = {
-        event["args"]["name"]: event["tid"] for event in events if event["name"] == "thread_name"
-    }
-    assert (
-        threads["thread 18688 (pt_gloo_runloop)"] == 18688 and threads["PyTorch Profiler"] > 1 << 31
-    )
-    (annotation,) = [event for event in events if event["name"] == "step 12"]
-    assert annotation["args"] == {"External id": 1781, "Record function id": 0, "Ev Idx": 766}
-    assert annotation["dur"] == 879.325
-
-
-def test_processes_and_threads_are_numbers_that_perfetto_does_not_read_as_others(export, tmp_path):
-    """It takes words and what is outside of 32 bits for numbers of its own, and thread 0 for the
-    process."""
-    trace = kineto(pair_of_ranks()[0])
-    time_us = trace["traceEvents"][3]["ts"]
-    places = (
-        (-1, 0),
-        ("Spans", "a"),
-        (4000, -7),
-        (4000, 1 << 40),
-        (None, None),
-        ([1], {}),
-        (1.5, "1"),
-        (True, True),
-    )
-    trace["traceEvents"] += [
-        {"ph": "X", "name": "odd", "pid": pid, "tid": tid, "ts": time_us, "dur": 1}
-        for pid, tid in places
-    ]
-    found = [
-        event
-        for event in export(pair_of_ranks(), written(tmp_path / "a.json", trace))
-        if event["name"] == "odd"
-    ]
-    assert len({(event["pid"], event["tid"]) for event in found}) == len(places)
-    assert all(
-        type(event[key]) is int and low <= event[key] < 1 << 32
-        for event in found
-        for key, low in (("pid", 3), ("tid", 1))
-    )
-
-
-def test_each_rank_s_events_lie_where_its_calls_lie_whatever_the_hosts_clocks_say(export, tmp_path):
-    ranks = pair_of_ranks()
-    events = export(
-        ranks, *(written(tmp_path / f"{rank.world_rank}.json", kineto(rank)) for rank in ranks)
-    )
-    for rank in range(2):
-        calls = slices([event for event in events if event["pid"] == rank], "MPI_Allreduce")
-        names = process_names(events)
-        marks = slices(
-            [event for event in events if names[event["pid"]] == f"rank {rank}, PyTorch: CPU"], MARK
-        )
-        assert len(calls) == 8 and marks == pytest.approx(calls, abs=0.0011)
-
-
-def test_processes_and_flows_of_two_files_stay_apart(export, tmp_path):
-    ranks = pair_of_ranks()
-    events = export(
-        ranks, *(written(tmp_path / f"{rank.world_rank}.json", kineto(rank)) for rank in ranks)
-    )
-    assert rank_of_slices(events, "gemm") == {"rank 0, PyTorch: GPU 0", "rank 1, PyTorch: GPU 0"}
-    ranks_of_flows: dict[int, set[str]] = {}
-    for event in events:
-        if event["ph"] in "sf":
-            ranks_of_flows.setdefault(event["id"], set()).add(
-                process_names(events)[event["pid"]][:6]
-            )
-    assert len(ranks_of_flows) == 16 and all(
-        len(of_ranks) == 1 for of_ranks in ranks_of_flows.values()
-    )
-
-
 def twins() -> list[Rank]:
     """Two ranks whose process ids are equal, on two hosts."""
     ranks = pair_of_ranks()
@@ -225,23 +142,12 @@ def test_what_was_before_the_run_is_left_out_or_cut(export, tmp_path):
     """Perfetto drops what has a time below zero. Kineto writes 0 where it has no time."""
     trace = kineto(pair_of_ranks()[0])
     start_us = (pair_of_ranks()[0].start_unix_ns - BASE_NS) / 1_000
+    early = {"name": "early", "pid": 1, "tid": 1}
     for begin, end in ((-2_000, -1_000), (-1_000, 2_500)):
-        trace["traceEvents"].append(
-            {
-                "ph": "X",
-                "name": "early",
-                "pid": 1,
-                "tid": 1,
-                "ts": start_us + begin,
-                "dur": end - begin,
-            }
-        )
-    trace["traceEvents"].append(
-        {"ph": "X", "name": "early", "pid": 1, "tid": 1, "ts": 0.0, "dur": 1e12}
-    )
-    trace["traceEvents"].append(
-        {"ph": "i", "name": "early", "pid": 1, "tid": 1, "ts": start_us - 1, "s": "t"}
-    )
+        times = {"ts": start_us + begin, "dur": end - begin}
+        trace["traceEvents"].append({"ph": "X", **early, **times})
+    trace["traceEvents"].append({"ph": "X", **early, "ts": 0.0, "dur": 1e12})
+    trace["traceEvents"].append({"ph": "i", **early, "ts": start_us - 1, "s": "t"})
     assert slices(export(pair_of_ranks(), written(tmp_path / "a.json", trace)), "early") == [
         (0, pytest.approx(2_500, abs=0.002))
     ]
@@ -260,6 +166,17 @@ def test_numbers_that_json_does_not_have_stay_readable(export, tmp_path):
         if event["name"] == MARK
     ]
     assert len(marks) == 7 and {"value": "NaN"} in marks
+
+
+def nested(levels: int) -> list:
+    value: list = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def having(**keys: object) -> Callable[[dict], str]:
+    return lambda trace: json.dumps({**trace, **keys})
 
 
 def cut_short(trace: dict) -> str:
@@ -288,30 +205,20 @@ def cut_short(trace: dict) -> str:
             lambda trace: '{"traceEvents": [' + "[" * 100_000,
             "nests a value too deeply, from character 17",
         ),
-        (
-            lambda trace: json.dumps({**trace, "x": nested(65)}),
-            "nests a value too deeply, from character ",
-        ),
+        (having(x=nested(65)), "nests a value too deeply, from character "),
         (
             lambda trace: '{"traceEvents": [{"ts": ' + "9" * 10_000,
             "holds a number of too many digits, from character 17",
         ),
-        (
-            lambda trace: json.dumps({**trace, "traceEvents": []}),
-            "holds no event of PyTorch's profiler",
-        ),
+        (having(traceEvents=[]), "holds no event of PyTorch's profiler"),
         (lambda trace: json.dumps({"traceEvents": 7}), "is not JSON: [ is expected"),
-        (
-            lambda trace: json.dumps({**trace, "baseTimeNanoseconds": 0}),
-            "has times that do not count from 1970",
-        ),
-        (
-            lambda trace: json.dumps({**trace, "baseTimeNanoseconds": BASE_NS + 3600 * SECOND}),
-            "is of another run: it has 20",
-        ),
-        (
-            lambda trace: json.dumps({**trace, "baseTimeNanoseconds": BASE_NS - 3600 * SECOND}),
-            "is of another run: it has 20",
+        (having(baseTimeNanoseconds=0), "has times that do not count from 1970"),
+        *(
+            (
+                having(baseTimeNanoseconds=BASE_NS + hours * 3600 * SECOND),
+                "is of another run: it has 20",
+            )
+            for hours in (1, -1)
         ),
     ),
 )
@@ -321,21 +228,6 @@ def test_a_file_that_is_no_trace_of_this_run_is_one_line(refusal, tmp_path, cont
     assert refusal(pair_of_ranks(), tmp_path / "a.json").startswith(
         f"hvprof-report: {tmp_path}/a.json: {what}"
     )
-
-
-@pytest.mark.parametrize("piece", (1, 7, 64))
-def test_a_file_is_read_in_pieces_that_may_end_anywhere(monkeypatch, piece):
-    monkeypatch.setattr(files, "PIECE_CHARACTERS", piece)
-    assert (
-        list(traces.Trace(RECORDING).events()) == json.loads(RECORDING.read_text())["traceEvents"]
-    )
-
-
-def nested(levels: int) -> list:
-    value: list = []
-    for _ in range(levels):
-        value = [value]
-    return value
 
 
 EVENT = '{"ph": "X", "ts": 1, "dur": 1, "pid": 1, "args": {"a": ['
@@ -386,16 +278,8 @@ sys.exit(main.main(sys.argv[1:]))
 
 
 def within_limits(folder: Path, trace: Path) -> subprocess.CompletedProcess:
-    words = [
-        "export",
-        folder,
-        "--format",
-        "perfetto",
-        "--output",
-        folder / "out.json",
-        "--with-trace",
-        trace,
-    ]
+    how = ["--format", "perfetto", "--output", folder / "out.json"]
+    words = ["export", folder, *how, "--with-trace", trace]
     return subprocess.run(
         [sys.executable, "-c", LIMITED, ROOT / "report", *words], capture_output=True, text=True
     )

@@ -34,6 +34,17 @@ ONE_CLOCK = {"boot_id": "one", "time_namespace": "time:[1]"}
 SIGNATURES = [Signature(FLOATS), Signature(SUM, op="MPI_SUM", is_commutative=1)]
 
 
+def kit_from(tmp_path: Path, *fields: dict) -> kits.Kit:
+    """A run of so many ranks with these fields."""
+    size = len(fields)
+    ranks = [
+        Rank(rank, size, **{"communicators": [world(rank, size)], "signatures": SIGNATURES, **own})
+        for rank, own in enumerate(fields)
+    ]
+    run = run_open([planted.write_databases(tmp_path / "run", ranks)], False, True, None)
+    return kit_of(run)
+
+
 def kit(
     tmp_path: Path,
     *samples: list[Sample],
@@ -41,21 +52,10 @@ def kit(
     starts: Sequence[list[Start]] = ([], []),
 ) -> kits.Kit:
     """A run of two ranks, which have a communicator of each alone beside the world."""
-    ranks = [
-        Rank(
-            rank,
-            2,
-            communicators=[world(rank, 2), split(SPLIT, rank, [rank], 9)],
-            samples=own,
-            signatures=SIGNATURES,
-            messages=list(messages[rank]),
-            starts=list(starts[rank]),
-            facts=ONE_CLOCK,
-        )
-        for rank, own in enumerate(samples)
-    ]
-    run = run_open([planted.write_databases(tmp_path / "run", ranks)], False, True, None)
-    return kit_of(run)
+    alone = [[world(rank, 2), split(SPLIT, rank, [rank], 9)] for rank in range(2)]
+    columns = {"samples": samples, "messages": messages, "starts": starts, "communicators": alone}
+    rows = zip(*columns.values())
+    return kit_from(tmp_path, *[{**dict(zip(columns, row)), "facts": ONE_CLOCK} for row in rows])
 
 
 def check_written(made: kits.Kit, path: Path) -> None:
@@ -133,16 +133,7 @@ def gaps(tmp_path: Path, *readings: tuple[str, tuple[int, int], int]) -> dict[st
         ready, asleep = ready + states[0], asleep + states[1]
         at_ns = (10 * step + (3 if call == "MPI_Allreduce" else 7)) * MS
         cpu_times.append(CpuTime(at_ns, 0, seen=(ready, asleep, 0, 0, 0, 0)))
-    rank = Rank(
-        0,
-        1,
-        communicators=[world(0, 1)],
-        samples=samples,
-        signatures=SIGNATURES,
-        cpu_times=cpu_times,
-    )
-    run = run_open([planted.write_databases(tmp_path / "run", [rank])], False, True, None)
-    made = kit_of(run)
+    made = kit_from(tmp_path, {"samples": samples, "cpu_times": cpu_times})
     check_written(made, tmp_path / "job.kit")
     (found,) = {
         tuple(sorted({(made.calls[one.call].name, one.is_asleep) for one in program}))
@@ -159,22 +150,14 @@ def test_a_kit_sleeps_before_the_calls_before_which_the_job_mostly_slept(tmp_pat
 
 def recorded(tmp_path: Path, *records: dict) -> kits.Kit:
     """Two ranks that reduce once a millisecond; each has been asked to record, or not."""
-    ranks = [
-        Rank(
-            rank,
-            2,
-            communicators=[world(rank, 2)],
-            signatures=SIGNATURES,
-            wall_ns=500 * MS,
-            samples=[allreduce(2 * at, 1 + at) for at in range(200)],
-            start_unix_ns=BEGIN_UNIX_NS,
-            **({"record": windows(*times), "record_asked_ns": 200 * MS, **other} if times else {}),
-        )
-        for rank, (times, other) in enumerate(
-            (own.get("times"), {key: own[key] for key in own if key != "times"}) for own in records
-        )
-    ]
-    return kit_of(run_open([planted.write_databases(tmp_path / "run", ranks)], False, True, None))
+    samples = [allreduce(2 * at, 1 + at) for at in range(200)]
+    usual = {"samples": samples, "wall_ns": 500 * MS, "start_unix_ns": BEGIN_UNIX_NS}
+    ranks = []
+    for own in records:
+        asked = {"record_asked_ns": 200 * MS, **own}
+        times = asked.pop("times", None)
+        ranks.append({**usual, **asked, "record": windows(*times)} if times else usual)
+    return kit_from(tmp_path, *ranks)
 
 
 BEGIN_UNIX_NS = 1_000_000 * planted.WINDOW_NS
@@ -219,17 +202,9 @@ def set_up(call: str, at: int, **other: object) -> Sample:
 
 def started(call: str, at: int, peer: int, number: int, **other: object) -> Message:
     """A message that a start begins, and a Waitall completes 3 ms later."""
-    return Message(
-        call,
-        "received" if "Recv" in call else "sent",
-        at * MS,
-        (at + 1) * MS,
-        peer=peer,
-        tag=TAG,
-        number=number,
-        completed_ns=(at + 3) * MS,
-        **other,
-    )
+    direction = "received" if "Recv" in call else "sent"
+    what = {"peer": peer, "tag": TAG, "number": number, "completed_ns": (at + 3) * MS, **other}
+    return Message(call, direction, at * MS, (at + 1) * MS, **what)
 
 
 def persistent(begin: int) -> list[Sample]:
@@ -427,18 +402,13 @@ COUNTED = [
 def vectors(tmp_path: Path, call: str, *own: tuple[int, str, int]) -> list[list[object]]:
     """One collective with these signatures, counts and bytes of ranks: of each rank its type's name
     and bytes, its elements, and the counts that it sends and receives."""
-    ranks = [
-        Rank(
-            rank,
-            2,
-            communicators=[world(rank, 2)],
-            signatures=COUNTED,
-            samples=[Sample(call, MS, 2 * MS, sequence=1, signature=number, bytes=size, root=0)],
-            facts={f"counts.{number}": counts} if counts else {},
-        )
-        for rank, (number, counts, size) in enumerate(own)
-    ]
-    made = kit_of(run_open([planted.write_databases(tmp_path / "run", ranks)], False, True, None))
+    ranks = []
+    for number, counts, size in own:
+        what = {"signature": number, "bytes": size, "sequence": 1, "root": 0}
+        facts = {f"counts.{number}": counts} if counts else {}
+        samples = [Sample(call, MS, 2 * MS, **what)]
+        ranks.append({"samples": samples, "facts": facts, "signatures": COUNTED})
+    made = kit_from(tmp_path, *ranks)
     calls = [made.calls[program[0].call] for _, program in sorted(made.programs.items())]
     return [
         [None if one.type is None else made.types[one.type].name, one.count]
@@ -586,20 +556,9 @@ def polled(tmp_path: Path, polls: int, sent_again_ms: int = 0) -> list[tuple]:
         Sample("MPI_Test", 8 * MS, 9 * MS, bytes=0, polled=(3 * MS, MS)),
     ]
     others = [message("MPI_Send", 7, 0), *[message("MPI_Recv", 9, 0, number=2) for _ in sends]]
-    ranks = [
-        Rank(
-            rank,
-            2,
-            communicators=[world(rank, 2)],
-            samples=samples,
-            signatures=SIGNATURES,
-            facts=ONE_CLOCK,
-            cells=[Cell("MPI_Test", 0, [MS // polls], measure="poll", times=polls)],
-        )
-        for rank, samples in enumerate((own, others))
-    ]
-    run = run_open([planted.write_databases(tmp_path / "run", ranks)], False, True, None)
-    made = kit_of(run)
+    cells = [Cell("MPI_Test", 0, [MS // polls], measure="poll", times=polls)]
+    usual = {"cells": cells, "facts": ONE_CLOCK}
+    made = kit_from(tmp_path, *[{"samples": samples, **usual} for samples in (own, others)])
     calls = [(made.calls[one.call], one.gap_ns / MS) for one in made.programs[0, 0]]
     return [(call.name, gap_ms, call.pause_ns) for call, gap_ms in calls]
 
@@ -682,20 +641,8 @@ EVERYTHING = EVERYTHING.replace(
 def mutants() -> Iterator[str]:
     """With other characters, words, and lines."""
     dice = random.Random(2)
-    words = [
-        "",
-        "-",
-        "~",
-        "1 1",
-        "+1",
-        "01",
-        "-1",
-        str(2**31),
-        str(2**40),
-        str(10**18),
-        "\t",
-        "MPI_Isendrecv",
-    ]
+    words = ["", "-", "~", "1 1", "+1", "01", "-1", str(2**31), str(2**40), str(10**18)]
+    words += ["\t", "MPI_Isendrecv"]
     for number in range(600):
         lines = EVERYTHING.splitlines(keepends=True)
         for _ in range(dice.randint(1, 2)):
@@ -773,25 +720,10 @@ def test_a_kit_of_anybody_is_replayed_or_refused(tmp_path):
     for name, most in SMALL.items():
         line = f"KIT_SIZE({name}, {most})"
         grammar.write_text(re.sub(rf"KIT_SIZE\({name}, \d+\)", line, grammar.read_text()))
-    subprocess.run(
-        [
-            "gcc",
-            "-std=c11",
-            "-D_GNU_SOURCE",
-            f"-I{tmp_path}",
-            f"-I{source}",
-            "-O1",
-            "-fsanitize=address,undefined",
-            "-fno-sanitize-recover",
-            Path(__file__).with_name("reads_kits.c"),
-            *others,
-            "-ldl",
-            "-lpthread",
-            "-o",
-            program,
-        ],
-        check=True,
-    )
+    flags = "-std=c11 -D_GNU_SOURCE -O1 -fsanitize=address,undefined -fno-sanitize-recover"
+    parts = [f"-I{tmp_path}", f"-I{source}", Path(__file__).with_name("reads_kits.c"), *others]
+    build = ["gcc", *flags.split(), *parts, "-ldl", "-lpthread", "-o", program]
+    subprocess.run(build, check=True)
     rows = [*files(), *((signed(text), None) for text in mutants())]
     paths = [tmp_path / f"{number}.kit" for number in range(len(rows))]
     for path, (content, _) in zip(paths, rows):
@@ -824,18 +756,9 @@ def test_a_kit_that_unpacks_to_too_much_is_refused_in_little_memory(tmp_path):
 
 
 def of_calls(mean_ns: int, calls: int = 40, **facts: str) -> list[Rank]:
+    cells = [Cell("MPI_Allreduce", 1_000, [mean_ns] * calls), Cell("MPI_Bcast", 8, [900] * 9)]
     return [
-        Rank(
-            rank,
-            2,
-            communicators=[world(rank, 2)],
-            facts=facts,
-            cells=[
-                Cell("MPI_Allreduce", 1_000, [mean_ns] * calls),
-                Cell("MPI_Bcast", 8, [900] * 9),
-            ],
-        )
-        for rank in range(2)
+        Rank(rank, 2, communicators=[world(rank, 2)], facts=facts, cells=cells) for rank in range(2)
     ]
 
 
@@ -862,19 +785,16 @@ KIT = "ab" * 32
 
 def replays(folder: Path, mean_ns: int, times: int = 1, kit: str = KIT, **options: str) -> list:
     """Runs whose profiles say which kit they replay, and with which options."""
-    said = {f"env.COMMPROF_REPLAY_{name}": value for name, value in options.items()}
+    facts = {f"env.COMMPROF_REPLAY_{name}": value for name, value in options.items()}
+    return jobs(folder, mean_ns, times, 1, **{"env.COMMPROF_REPLAY_KIT": kit, **facts})
+
+
+def jobs(folder: Path, mean_ns: int, times: int = 1, more: int = 0, **facts: str) -> list[Path]:
+    """more: by how much the calls of each take longer than those of the one before."""
     return [
         planted.write_databases(
-            folder.with_name(f"{folder.name}-{place}"),
-            of_calls(mean_ns + place, **{"env.COMMPROF_REPLAY_KIT": kit}, **said),
+            folder.with_name(f"{folder.name}-{place}"), of_calls(mean_ns + more * place, **facts)
         )
-        for place in range(times)
-    ]
-
-
-def jobs(folder: Path, mean_ns: int, times: int = 1) -> list[Path]:
-    return [
-        planted.write_databases(folder.with_name(f"{folder.name}-{place}"), of_calls(mean_ns))
         for place in range(times)
     ]
 
@@ -885,15 +805,8 @@ def test_a_comparison_of_replays_says_for_which_share_of_the_job_they_stand(repo
     assert f"Program replay of kit {KIT[:12]}; 2 ranks on 1 host" in found
     assert "Stands for an unknown share of the job: no check of the kit is at hand" in found
     check = tmp_path / "job.kit.check"
-    answer = report(
-        "replay",
-        "check",
-        *jobs(tmp_path / "job", 50_000),
-        "--",
-        *replays(tmp_path / "own", 51_000),
-        "-o",
-        check,
-    )
+    sides_of_check = [*jobs(tmp_path / "job", 50_000), "--", *replays(tmp_path / "own", 51_000)]
+    answer = report("replay", "check", *sides_of_check, "-o", check)
     share = answer.out.split("Stands          for ")[1].split(" of that")[0]
     said = report("compare", *sides, "--check", check)
     found = " ".join(said.out.split())
@@ -933,15 +846,8 @@ def test_a_check_of_another_kit_or_of_other_gaps_says_nothing(report, tmp_path):
 def test_a_file_that_is_no_result_of_a_check_is_refused_in_one_line(report, tmp_path):
     sides = [*replays(tmp_path / "a", 50_000), *replays(tmp_path / "b", 70_000)]
     check = tmp_path / "job.kit.check"
-    report(
-        "replay",
-        "check",
-        *jobs(tmp_path / "job", 50_000),
-        "--",
-        *replays(tmp_path / "own", 51_000),
-        "-o",
-        check,
-    )
+    sides_of_check = [*jobs(tmp_path / "job", 50_000), "--", *replays(tmp_path / "own", 51_000)]
+    report("replay", "check", *sides_of_check, "-o", check)
     whole = json.loads(check.read_text())
     for wrong in ({}, [], {**whole, "share": 2}, {**whole, "version": 9}, {**whole, "failing": 1}):
         check.write_text(json.dumps(wrong))

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from commprof_report.retime.graph import Calls, Chains, Depends, Graph, Members, Usual, efficiency
+from commprof_report.retime.graph import Calls, Chains, Depends, Graph, Members, efficiency
 
 
 COLUMNS = {
@@ -76,24 +76,6 @@ def test_without_a_change_each_call_has_exactly_its_recorded_time():
     assert times.tolist() == played.times_ns.tolist()
 
 
-def test_a_shorter_gap_saves_until_another_rank_comes_last():
-    played = collectives([(10, 14, 50)])
-    gaps = played.gap_ns.copy()
-    gaps[2] = 12
-    times = played.play(played.unchanged._replace(gap_ns=gaps))
-    assert times[played.ends].tolist() == [15, 15, 15]
-
-
-def test_a_chain_of_messages_is_as_long_as_its_longest_part():
-    """Rank 1 receives from 0, works for 5 and sends to 2, that has worked for 30."""
-    played = graph(
-        [[(40, 41)], [(5, 42), (47, 48)], [(30, 49)]], depends=[((1, 0), (0, 0)), ((2, 0), (1, 1))]
-    )
-    gaps = played.gap_ns.copy()
-    gaps[0] = 10  # rank 0 works for 10, not for 40
-    assert played.play(played.unchanged._replace(gap_ns=gaps))[played.ends].tolist() == [11, 18, 32]
-
-
 def test_what_began_after_a_call_has_returned_did_not_hold_it_up():
     played = graph([[(10, 12)], [(40, 41)]], depends=[((0, 0), (1, 0))])
     assert played.transfer_ns.tolist() == [2, 1]
@@ -105,26 +87,6 @@ def test_calls_that_wait_for_each_other_in_a_circle_are_refused():
     depends = columns(Depends, [(0, 3, 0), (2, 1, 0)])
     chains = columns(Chains, [(0, 0, 0, 31), (1, 0, 0, 31)])
     assert not Graph(calls, chains, columns(Members, []), depends).is_whole
-
-
-def usual(by_rank, kinds=None):
-    values = [value for own in by_rank for value in own]
-    ranks = [rank for rank, own in enumerate(by_rank) for _ in own]
-    kinds = kinds or [0] * len(values)
-    return Usual(np.array(values), np.array(kinds), np.array(ranks))
-
-
-def test_a_late_rank_takes_what_the_others_take_at_that_time():
-    """The others take longer in the second half; the late one is late only there."""
-    others = [10] * 32 + [20] * 32
-    found = usual([others, others, [10] * 32 + [90] * 32]).as_others([2], [0, 1])
-    assert found[-64:].tolist() == others
-
-
-def test_gaps_of_one_kind_that_differ_are_compared_like_with_like():
-    others = [10, 100] * 64
-    found = usual([others, others, [50, 140] * 64]).as_others([2], [0, 1])
-    assert found[-128:].tolist() == others
 
 
 @pytest.mark.parametrize(

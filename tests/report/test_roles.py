@@ -6,7 +6,7 @@ from __future__ import annotations
 import parallel
 import planted
 import pytest
-from parallel import CONTROL, GRADIENT_BYTES, REPLICA, TENSOR
+from parallel import REPLICA, TENSOR
 from planted import Cell
 
 
@@ -34,17 +34,6 @@ def data_parallel_run(
     return [
         planted.Rank(rank, 4, communicators=known[rank], cells=list(cells)) for rank in range(4)
     ]
-
-
-def test_pipelines_and_their_replicas(roles_of):
-    found = roles_of(parallel.pipeline_run(2, 2))
-    assert found == {
-        "MPI_COMM_WORLD": "not used",
-        "Comm_split {0,1}": "pipeline neighbours",
-        "Comm_split {2,3}": "pipeline neighbours",
-        "Comm_split {0,2}": "replica group",
-        "Comm_split {1,3}": "replica group",
-    }
 
 
 def test_tensor_parallel_groups_sum_what_is_passed_on_and_often(roles_of):
@@ -88,13 +77,6 @@ def of_replicas_and_tensor(found: dict[str, str]) -> tuple[str, str]:
     return by_members["{0,2}"], by_members["{0,1}"]
 
 
-def test_groups_without_sampled_calls_are_unclear(roles_of):
-    ranks = two_groups(*ACTIVATIONS, *TENSORS)
-    for rank in ranks:
-        rank.samples, rank.windows = [], []
-    assert of_replicas_and_tensor(roles_of(ranks)) == ("unclear", "unclear")
-
-
 def test_all_to_all_is_no_sign_of_tensor_parallel_groups(roles_of):
     """Ranks send tokens to experts, or transpose."""
     ranks = two_groups(*ACTIVATIONS, *TENSORS)
@@ -109,18 +91,11 @@ def served_run(given: str, got: str, calls: int = 10, root=lambda number: 0) -> 
     ranks = data_parallel_run()
     for rank in ranks:
         rank.cells = [Cell(call, 100_000, [5_000] * calls) for call in (given, got)]
-        rank.samples = [
-            planted.Sample(
-                call,
-                10_000 * number,
-                10_000 * number + 5_000,
-                planted.WORLD,
-                number + 1,
-                root=root(number),
-                bytes=100_000,
-            )
-            for number, call in enumerate([given, got] * calls)
-        ]
+        rank.samples = []
+        for number, call in enumerate([given, got] * calls):
+            what = {"sequence": number + 1, "root": root(number), "bytes": 100_000}
+            at = 10_000 * number
+            rank.samples.append(planted.Sample(call, at, at + 5_000, **what))
         rank.windows = [planted.Window(0, rank.wall_ns)]
     return ranks
 
@@ -136,33 +111,6 @@ def served_run(given: str, got: str, calls: int = 10, root=lambda number: 0) -> 
 )
 def test_a_root_that_gives_and_gets_serves_the_others(roles_of, calls, role):
     assert roles_of(served_run(*calls))["MPI_COMM_WORLD"] == role
-
-
-def test_gradients_on_groups_that_have_every_rank_once_make_replicas(roles_of):
-    found = roles_of(
-        data_parallel_run(Cell("MPI_Iallreduce", GRADIENT_BYTES, [1_000] * 10, REPLICA))
-    )
-    assert (found["Comm_split {0,2}"], found["Comm_split {1,3}"]) == (
-        "replica group",
-        "replica group",
-    )
-
-
-def test_a_group_beside_ranks_without_one_is_unclear(roles_of):
-    ranks = data_parallel_run(Cell("MPI_Allreduce", GRADIENT_BYTES, [1_000_000] * 10, REPLICA))
-    ranks[1].cells, ranks[3].cells = [], []
-    ranks[1].communicators.pop()
-    ranks[3].communicators.pop()
-    assert roles_of(ranks)["Comm_split {0,2}"] == "unclear"
-
-
-def test_small_messages_beside_bulk_are_control(roles_of):
-    ranks = data_parallel_run(Cell("MPI_Allreduce", GRADIENT_BYTES, [1_000_000] * 10, REPLICA))
-    for rank in ranks:
-        everyone = parallel.split(CONTROL, rank.world_rank, [0, 1, 2, 3], 4)
-        rank.communicators.append(everyone)
-        rank.cells.append(Cell("MPI_Allreduce", 24, [10_000] * 1_000, CONTROL))
-    assert roles_of(ranks)["Comm_split {0,1,2,3}"] == "control only"
 
 
 def test_each_rank_alone_and_what_is_never_used(roles_of):

@@ -44,14 +44,6 @@ def test_the_folders_of_one_run_read_like_one_folder(report, run_folder, split, 
     assert (parts.status, parts.out, parts.err) == (0, whole.out, "")
 
 
-def test_a_folder_that_was_left_out_is_a_missing_rank(report, split, tmp_path):
-    answer = report("calls", *split[:3], "--json")
-    assert (answer.status, answer.err) == (
-        0,
-        f"hvprof-report: {tmp_path}/split: rank 3 of 4 is missing\n",
-    )
-
-
 def test_folders_of_two_jobs_are_refused_in_one_line(report, split, tmp_path):
     other = planted.write_databases(tmp_path / "other", other_job())
     answer = report("summary", split[0], other)
@@ -68,21 +60,6 @@ def test_two_folders_with_the_same_rank_are_refused_in_one_line(report, split, t
     assert (answer.status, answer.err) == (
         1,
         f"hvprof-report: these folders: are not one run: rank 0 is in {split[0]} and in {again}\n",
-    )
-
-
-def test_a_folder_of_run_folders_names_the_runs_inside(report, split, tmp_path):
-    planted.write_databases(tmp_path / "split" / "deeper" / "down", other_job())
-    answer = report("summary", tmp_path / "split")
-    assert (answer.status, answer.out) == (1, "")
-    assert answer.err.startswith(
-        f"hvprof-report: {tmp_path}/split: holds no rank's file itself, but folders of runs; name "
-        "one of them:\n"
-    )
-    newest, oldest = details(answer)
-    assert newest.startswith(f"  {tmp_path}/split/deeper/down: solver, ranks 0-3 of 4, 20")
-    assert oldest.startswith(
-        f"  {split[0]} {split[1]} ... (4 folders): python3, ranks 0-3 of 4, 20"
     )
 
 

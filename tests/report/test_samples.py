@@ -3,7 +3,6 @@ stretches of time of all ranks."""
 
 from __future__ import annotations
 
-import os
 import struct
 from dataclasses import replace
 
@@ -20,7 +19,6 @@ from planted import (
     SECOND,
     WORLD,
     Epoch,
-    Message,
     Rank,
     Sample,
     Signature,
@@ -184,32 +182,6 @@ def test_the_record_is_for_those_who_read_all(tmp_path, write, most, stretches):
     assert not run.thinning.is_needed
 
 
-def test_ledgers_and_databases_have_the_same_record(tmp_path, written):
-    question = (
-        "SELECT window_mask, record_begin_ns, record_end_ns, record_asked_ns, record_is_full "
-        "FROM rank"
-    )
-    planted.write_databases(tmp_path / "databases", [recorded_rank()])
-    planted.write_ledgers(tmp_path / "ledgers", [recorded_rank()])
-    from_ledgers = all_of(tmp_path / "ledgers", question)
-    assert from_ledgers == all_of(tmp_path / "databases", question)
-    assert from_ledgers == [(1 << planted.STRETCH, 3 * GAP_NS, 6 * GAP_NS, 4 * SECOND, 1)]
-    one = written(recorded_rank())
-    assert one.ask(question) == from_ledgers
-    of_library = stored.database_of(one.path)
-    for table in ("sample", "region_span"):
-        assert len(all_of(of_library, f"SELECT * FROM {table}", most_samples=None)) == 7
-
-
-def test_a_record_in_a_ledger_may_be_anything(written):
-    rank = recorded_rank()
-    for fields in ({"record_first": (1 << 64) - 1}, {"record_last": (1 << 64) - 1}):
-        one = written(rank).header(**fields)
-        one.is_stored = False
-        ((begin_ns, end_ns),) = one.ask("SELECT record_begin_ns, record_end_ns FROM rank")
-        assert 0 <= begin_ns <= end_ns <= 1 << 62
-
-
 @pytest.mark.parametrize("mask", range(32))
 def test_the_next_window_is_the_lowest_without_bits_of_the_mask(mask):
     for window in range(-1, 64):
@@ -238,14 +210,6 @@ def test_what_is_from_before_a_reset_does_not_count(written):
     assert reset.ask("SELECT begin_ns FROM sample_window") == [(2_000,), (2_000,)]
 
 
-def test_a_step_without_an_end_goes_on_until_the_rank_s(written):
-    rank = one_rank(steps=[Step(1, 100, 200), Step(2, 200, 200)])
-    assert written(rank).ask("SELECT step, begin_ns, end_ns FROM step") == [
-        (1, 100, 200),
-        (2, 200, 10 * SECOND),
-    ]
-
-
 def test_of_steps_only_the_pages_without_bits_of_the_mask_count(written):
     rank = one_rank(steps=[Step(1, 100, 200), Step(65, 300, 400), Step(129, 500, 600)])
     assert written(rank).header(step_mask=1).ask("SELECT step FROM step ORDER BY 1") == [
@@ -255,40 +219,6 @@ def test_of_steps_only_the_pages_without_bits_of_the_mask_count(written):
 
 
 CALLED = "SELECT * FROM sample UNION ALL SELECT * FROM sample"
-
-
-COLUMNS = (
-    "thread, call, communicator, direction, peer, tag, number, bytes, start_ns, end_ns, "
-    "completed_ns"
-)
-MESSAGES = f"SELECT {COLUMNS} FROM message ORDER BY start_ns"
-
-
-def test_messages_of_calls_and_further_ones_are_in_one_view(both):
-    numbered = {"tag": -3, "number": 65_535, "completed_ns": 9_000, "thread": 1}
-    samples = [
-        Sample("MPI_Isend", 2_000, 2_100, peer=1, **numbered),
-        Sample("MPI_Sendrecv", 4_000, 4_200, DATA, peer=1, tag=8),
-        Sample("MPI_Irecv", 5_000, 5_200, peer=-2, bytes=None),
-        Sample("MPI_Recv", 6_000, 6_200),  # of MPI_PROC_NULL
-        Sample("MPI_Probe", 7_000, 7_200, peer=1),
-        Sample("MPI_Send_init", 8_000, 8_200, peer=1),
-        Sample("MPI_Startall", 8_400, 8_600),
-        Sample("MPI_Put", 8_800, 8_900, peer=1),
-    ]
-    of_sendrecv = {"peer": 0, "tag": 0, "number": 1, "bytes": 7, "thread": 1}
-    started = {"peer": 1, "number": 9, "bytes": 8, "completed_ns": 8_700}
-    messages = [
-        Message("MPI_Sendrecv", "received", 4_002, 4_200, DATA, **of_sendrecv),
-        Message("MPI_Send_init", "sent", 8_400, 8_600, **started),
-    ]
-    assert both(MESSAGES, samples=samples, messages=messages) == [
-        (1, "MPI_Isend", WORLD, "sent", 1, -3, 65_535, 1_000, 2_000, 2_100, 9_000),
-        (0, "MPI_Sendrecv", DATA, "sent", 1, 8, None, 1_000, 4_000, 4_200, None),
-        (1, "MPI_Sendrecv", DATA, "received", 0, 0, 1, 7, 4_002, 4_200, None),
-        (0, "MPI_Irecv", WORLD, "received", -2, None, None, None, 5_000, 5_200, None),
-        (0, "MPI_Send_init", WORLD, "sent", 1, None, 9, 8, 8_400, 8_600, 8_700),
-    ]
 
 
 def test_started_collectives_are_no_calls(both):
@@ -340,55 +270,12 @@ def test_a_partner_that_cannot_be_is_left_out(written, change):
     ]
 
 
-def test_a_collective_on_a_window_or_a_file_has_the_object_and_its_number_on_that(both):
-    most = ((1 << 21) - 1, (1 << 40) - 1)
-    samples = [
-        Sample("MPI_Barrier", 0, 10, sequence=1),
-        Sample("MPI_Barrier", 100, 110, on_object=(1, 1)),
-        Sample("MPI_Barrier", 200, 210, on_object=most),
-    ]
-    found = "SELECT sequence, object, object_sequence FROM sample ORDER BY start_ns"
-    assert both(found, samples=samples) == [(1, None, None), (None, 1, 1), (None, *most)]
-
-
 @pytest.mark.parametrize("on_object", ((0, 1), (1, 0)))
 def test_a_collective_on_an_object_that_cannot_be_is_left_out(written, on_object):
     sound = planted.Sample("MPI_Barrier", 100, 110, on_object=(1, 1))
     damaged = replace(sound, start_ns=200, end_ns=210, on_object=on_object)
     assert written(one_rank(samples=[sound, damaged])).ask("SELECT start_ns FROM sample") == [
         (100,)
-    ]
-
-
-def test_a_call_has_the_unsuccessful_polls_before_it(both):
-    calls = [
-        Sample("MPI_Waitall", 0, 10),
-        Sample("MPI_Waitall", 100, 110, polled=(40, 50)),
-        Sample("MPI_Iprobe", 200, 210, peer=1, tag=3, number=9, polled=(150, 40)),
-    ]
-    columns = "polled_since_ns, polled_ns, completed_ns, sequence, number"
-    assert both(f"SELECT {columns} FROM sample ORDER BY start_ns", samples=calls) == [
-        (None, None, None, None, None),
-        (40, 50, None, None, None),
-        (150, 40, None, None, 9),
-    ]
-
-
-def test_a_sample_has_its_signature_and_its_bytes(both, tmp_path):
-    most = (1 << 48) - 2
-    samples = [
-        *sends([100], bytes=most, signature=65_535),
-        *sends([300], bytes=None, signature=1),
-        *sends([500], signature=None),
-    ]
-    signatures = [Signature(65_535, "struct", 12, -8, None, 3), *planted.training_signatures()]
-    found = "SELECT bytes, signature FROM sample ORDER BY start_ns"
-    expected = [(most, 65_535), (None, 1), (1_000, None)]
-    assert both(found, samples=samples, signatures=signatures) == expected
-    joined = "SELECT start_ns, datatype, extent, op FROM signed_sample ORDER BY start_ns"
-    assert all_of(tmp_path / "rank-0.db", joined) == [
-        (100, "struct", -8, ""),
-        (300, "MPI_FLOAT", 4, "MPI_SUM"),
     ]
 
 
@@ -508,17 +395,6 @@ def test_a_sample_that_comes_while_it_is_read_is_not_believed():
     )
     (page,) = (page for page in layout("page").array(settled) if page["owner"])
     assert (page["samples"]["end_ticks"][:3] > 0).tolist() == [True, False, False]
-
-
-def test_a_live_rank_s_windows_end_when_its_pages_were_read(tmp_path, monkeypatch):
-    rank = one_rank(
-        ended="running", windows=[Window(0, 0)], facts=planted.process_facts(os.getpid())
-    )
-    rank.pid = os.getpid()
-    rank.samples = sends([100])
-    planted.write_ledgers(tmp_path, [rank])
-    monkeypatch.setattr(ledger.time, "time_ns", lambda: planted.START_UNIX_NS + 3 * SECOND)
-    assert all_of(tmp_path, "SELECT begin_ns, end_ns FROM sample_window") == [(0, 3 * SECOND)] * 2
 
 
 def test_windows_without_end_are_few():

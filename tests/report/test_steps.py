@@ -12,10 +12,9 @@ import pytest
 import training
 from cases import Columns, No, Row, check
 from commprof_report.base import Columns as Arrays, Texts, chance, score, table
-from commprof_report.base.summarize import matched
 from commprof_report.steps.boundaries import Boundaries
 from commprof_report.steps.long_steps import explained, trend, why_longer
-from planted import SECOND, Message, Rank, Sample, Span, Start, Step, Window
+from planted import SECOND, Rank, Span, Step
 from planted_job import HostClock, Job as PlantedJob, Program, repeated
 from training import MS, Job, rank_of
 
@@ -92,27 +91,9 @@ def test_a_step_ends_with_its_last_bulk_collective_and_its_parts_add_up(steps, n
         assert row["outside_ns"] >= 0 and row["is_complete"]
 
 
-def several_sizes(sizes: list[int], times: int) -> Job:
-    job = Job()
-    for place in range(times):
-        job.compute(10 * MS)
-        job.call("Allreduce", sizes[place % len(sizes)])
-    return job
-
-
-LARGE = [1_000_000, 3_000_000]
 NOTHING = "1 loop, and nothing shows which is a step"
 REASONS = {
-    "one": (lambda: training.small("Allreduce", 400), NOTHING),
-    "few": (lambda: several_sizes(LARGE, 5), "5 calls are too few, 8 are needed"),
-    "few fit": (
-        training.random_mix,
-        "what repeats has 28.4 % of the calls of its kind, 60.0 % are needed",
-    ),
-    "no repetition": (training.single_phase, "no call repeats"),
     "random times": (training.poisson, ""),
-    "negotiation": (training.negotiation, ""),
-    "negotiation of kinds": (training.negotiation_of_kinds, ""),
 }
 
 
@@ -135,26 +116,6 @@ def unmarked_solver() -> list[Rank]:
 # The time of steps
 
 
-def even() -> list[Rank]:
-    """Three calls, each 1 ms long, in steps of 10 ms."""
-    job = Job()
-    for step in range(50):
-        job.compute(7 * MS - 6_000, 0)
-        for size in (1_000_000, 2_000_000, 500_000):
-            begin_ns = job.now_ns
-            job.call("Allreduce", size, step)
-            job.made[-1].end_ns, job.now_ns = begin_ns + MS, begin_ns + MS + 2_000
-    return [rank_of(job)]
-
-
-def slow_at_first() -> list[Rank]:
-    job = Job()
-    for step in range(60):
-        job.compute((200 if step < 3 else 20) * MS)
-        job.call("Allreduce", 40_000_000, step)
-    return pair(job)
-
-
 def slow_job(slow_step: int, slow_call: bool = False) -> Job:
     job = Job()
     for step in range(60):
@@ -162,15 +123,6 @@ def slow_job(slow_step: int, slow_call: bool = False) -> Job:
         job.compute(20 * MS + (80 * MS if is_slow and not slow_call else 0), 0.02)
         job.call("Allreduce", 40_000_000, step, ns=(100 if slow_call and is_slow else 5) * MS)
     return job
-
-
-def computing_longer() -> list[Rank]:
-    """Rank 1, in one step."""
-    job = slow_job(30)
-    first, second = rank_of(job), rank_of(job, 1)
-    one = first.samples[30]
-    first.samples[30] = Sample(**{**vars(one), "start_ns": one.start_ns - 80 * MS})
-    return [first, second]
 
 
 def slower_and_slower() -> list[Rank]:
@@ -181,37 +133,11 @@ def slower_and_slower() -> list[Rank]:
     return pair(job)
 
 
-def beside_a_loader() -> list[Rank]:
-    ranks = ddp_pair()
-    for rank in ranks:
-        rank.threads.append((1, "loader", 0))
-        whole = (60 * MS, rank.wall_ns - 60 * MS)
-        rank.samples.append(Sample("MPI_Send", *whole, bytes=1_000, thread=1))
-        rank.windows.append(Window(0, rank.wall_ns, 1))
-    return ranks
-
-
 def marked() -> list[Rank]:
     ranks = ddp_pair()
     for rank in ranks:
         rank.steps = [Step(at, at * SECOND, (at + 1) * SECOND) for at in range(1, 11)]
     return ranks
-
-
-def marked_to_its_last_call() -> list[Rank]:
-    rank = rank_of(training.ddp(has_pauses=False))
-    last_ns = max(sample.end_ns for sample in rank.samples if sample.call != "MPI_Finalize")
-    begin_ns = last_ns - 30 * MS
-    rank.wall_ns = last_ns + 5 * SECOND
-    rank.steps = [Step(1, begin_ns - 30 * MS, begin_ns), Step(2, begin_ns, rank.wall_ns)]
-    return [rank]
-
-
-def marked_in_part() -> list[Rank]:
-    rank = rank_of(training.ddp(has_pauses=False))
-    numbers = (*range(1, 1025), *range(2049, 2100))
-    rank.steps = [Step(at, at * 10 * MS, (at + 1) * 10 * MS) for at in numbers]
-    return [rank]
 
 
 def in_regions() -> list[Rank]:
@@ -220,12 +146,6 @@ def in_regions() -> list[Rank]:
         rank.regions = {1: "epoch", 2: "epoch/forward"}
         rank.spans = [Span(2, at * 200 * MS, (at * 200 + 50) * MS) for at in range(1, 31)]
     return ranks
-
-
-def hybrid_ranks() -> list[Rank]:
-    """Ranks 0-1 reduce gradients among themselves, ranks 2-3 others; the clocks of both pairs are
-    told apart by their start."""
-    return [rank_of(training.hybrid(pair=rank // 2), rank, 4) for rank in range(4)]
 
 
 def ensemble(
@@ -260,52 +180,11 @@ def unsampled() -> list[Rank]:
     return ranks
 
 
-def two_phases() -> list[Rank]:
-    job = Job()
-    for _ in range(150):
-        job.compute(60 * MS)
-        job.call("Allgather", 40_000_000)
-    for step in range(200):
-        job.compute(20 * MS)
-        job.call("Allreduce", 40_000_000, step)
-    return pair(job)
-
-
 def polling(ranks: list[Rank], times: int) -> list[Rank]:
     """Unsuccessful MPI_Test of 1 ms."""
     for rank in ranks:
         rank.cells.append(planted.Cell("MPI_Test", 0, [MS] * times, communicator=0, measure="poll"))
     return ranks
-
-
-def persistent() -> list[Rank]:
-    """A step: Startall of two messages and a collective, which Waitany and Waitall complete, a
-    message that is not persistent, and an Allreduce. Sendrecv has a further message that nothing
-    starts."""
-    whole = [Window(0, 2 * SECOND)]
-    rank = Rank(0, 1, wall_ns=2 * SECOND, threads=[(0, "python3", 1)], windows=whole)
-    for step in range(20):
-        at = step * 100 * MS
-        started = {"start_ns": at + 2 * MS, "end_ns": at + 4 * MS}
-        first_ns, last_ns = at + 8 * MS, at + 20 * MS
-        done, first = {"completed_ns": last_ns}, {"completed_ns": first_ns}
-        waited = {"bytes": 10, "request_call": "MPI_Send_init"}
-        rank.steps.append(Step(step + 1, at, at + 100 * MS))
-        rank.samples += [
-            Sample("MPI_Startall", **started, communicator=0, bytes=0),
-            Sample("MPI_Isend", at + 4 * MS, at + 6 * MS, peer=1, bytes=300, **done),
-            Sample("MPI_Waitany", at + 6 * MS, first_ns, **waited),
-            Sample("MPI_Waitall", first_ns, last_ns, **waited),
-            Sample("MPI_Sendrecv", last_ns, last_ns + MS, peer=1, bytes=7),
-        ]
-        rank.messages += [
-            Message("MPI_Send_init", "sent", **started, peer=1, bytes=10, **first),
-            Message("MPI_Recv_init", "received", **started, peer=1, bytes=20, **done),
-            Message("MPI_Sendrecv", "received", last_ns, last_ns + MS, peer=1, bytes=9),
-        ]
-        number = ("MPI_Allreduce_init", 1, step + 1)
-        rank.starts.append(Start(*number, **started, bytes=4_000, **done))
-    return [rank]
 
 
 def allreducing(ranks: int, late_ns: Callable[[int, int], int]) -> PlantedJob:
@@ -330,7 +209,6 @@ def mostly_not_split() -> PlantedJob:
 SLOWEST = "none: rank 2 makes the others wait for 2.0 % of a step or more in 2 of 40 steps only"
 FEW = "unknown: rank 2 causes 100.0 % of the waiting, half of that in 4 late arrivals; 8 "
 HEADLINE = "In a step 28.0 ms = 26.0 outside MPI + 1.0 transfer + 1.0 waiting"
-IN_PARTS = {"delimited_by": "marks", "certainty": "known"}
 SAID = {
     "without evidence all loops are shown and one can be chosen": (
         unmarked_solver,
@@ -346,27 +224,6 @@ SAID = {
             for loop, number in ((1, 20), (2, 200))
         ],
         ("steps --loop 3", {"why": lambda why: why.endswith("2 loops are known")}),
-    ),
-    "communication of a step is the time inside MPI": (
-        even,
-        (
-            "steps --per-step",
-            Row({"step": 9}, step_ns=10 * MS, communication_ns=3 * MS, outside_ns=7 * MS),
-        ),
-    ),
-    "calls per step have their bytes and time": (
-        lambda: pair(training.zero()),
-        (
-            "steps --per-call",
-            2,
-            Row({"call": "MPI_Reduce_scatter"}, count=3, bytes=2 * 16_777_216 + 9_000_000),
-            Row({"call": "MPI_Allgather"}, communicator="MPI_COMM_WORLD"),
-            lambda rows: all(row["exposed_ns"] == row["total_ns"] for row in rows),
-        ),
-    ),
-    "the first steps are left out as long as they are slow": (
-        slow_at_first,
-        (CHOSEN, {"steps": 60, "warm_up_steps": 3, "outliers": 0}),
     ),
     "a checkpoint makes an outlier that names its calls": (
         lambda: pair(training.ddp()),
@@ -403,38 +260,10 @@ SAID = {
         lambda: [rank_of(training.ddp(), rank) for rank in range(2)],
         ("steps", {"slowest_ranks": None, "slowest_why": lambda why: why.startswith("none: ")}),
     ),
-    "an outlier names the rank that computed longer": (
-        computing_longer,
-        (
-            f"{CHOSEN} --per-step",
-            Row({"step": 31}, is_outlier=1, slowest_rank=1)
-            | {
-                "why": lambda why: why.endswith(
-                    " more outside MPI on 1 of 2 ranks; the others wait 80.0 ms because of rank 1"
-                ),
-                "lead_ns": pytest.approx(80 * MS, rel=0.01),
-            },
-        ),
-    ),
-    "an outlier names the call that took longer": (
-        lambda: pair(slow_job(30, True)),
-        (
-            f"{CHOSEN} --per-step",
-            Row({"step": 31}, is_outlier=1, why=lambda why: "more in MPI_Allreduce" in why),
-        ),
-    ),
     "a trend is a change that was seen": (
         slower_and_slower,
         (CHOSEN, {"trend": "slower", "trend_p": lambda p: p < 1e-9}),
         (CHOSEN, "Trend slower: first tenth 2", No("per 100 steps")),
-    ),
-    "of few steps no trend is known": (
-        lambda: pair(training.ddp(steps=12, has_pauses=False)),
-        (
-            "steps",
-            "Trend unknown: 11 steps are too few, 20 are needed",
-            "Outliers none of 11 steps is beyond ",
-        ),
     ),
     "communication on a background thread is not called exposed": (
         lambda: ddp_pair(thread=1),
@@ -449,29 +278,6 @@ SAID = {
             No("exposed communication"),
         ),
     ),
-    "a background thread beside a main one is shown apart": (
-        beside_a_loader,
-        (
-            "steps",
-            {"is_driven": 1, "background_share": pytest.approx(1)},
-            {"communication_share": lambda share: share < 0.7},
-            "another thread communicates 100.0 %",
-        ),
-    ),
-    "marked steps come before found ones": (
-        marked,
-        ("steps", {"steps": 10, "p50_ns": SECOND, **IN_PARTS}),
-        ("steps --by calls", {"steps": 300}),
-    ),
-    "the last marked step ends with its last call": (
-        marked_to_its_last_call,
-        ("steps --per-step", Columns(step_ns=[30 * MS, 30 * MS])),
-    ),
-    "marked steps of which some are sampled keep their numbers": (
-        marked_in_part,
-        ("steps --per-step", lambda rows: rows[-1]["step"] == 2099),
-        ("steps", {"total_steps": 2099}),
-    ),
     "a region can be the step": (
         in_regions,
         (
@@ -479,15 +285,6 @@ SAID = {
             {"steps": 30, "delimited_by": "region", "p50_ns": 50 * MS},
         ),
         ("steps --region back", "the program named: epoch, epoch/forward"),
-    ),
-    "steps of replica groups are matched by time": (
-        hybrid_ranks,
-        (
-            "steps",
-            {"steps": 80, "communicator": "Comm_split {0-1}"},
-            {"period": "2 bulk MPI_Allreduce, 500 KB"},
-        ),
-        ("steps --per-step", Columns(step=list(range(1, 81)), ranks=[4] * 80)),
     ),
     **{
         f"steps of ranks that do not step together are not added up: {pace_ns}": (
@@ -503,11 +300,6 @@ SAID = {
         )
         for pace_ns in (11 * MS, 40 * MS)
     },
-    "steps of ranks that step together are all shown": (
-        lambda: ensemble((10 * MS, 10 * MS)),
-        ("steps", {"steps": 60, "why": "", "apart": ""}, "MPI_Allreduce 2 replica groups "),
-        ("steps --per-step", Columns(ranks=[4] * 60)),
-    ),
     "ranks without steps are said to have none": (
         lambda: ensemble((10 * MS, 10 * MS), random_from=2),
         ("steps", f"on first; ranks 2-3 have none: {NOTHING} (rank 2)"),
@@ -526,36 +318,6 @@ SAID = {
             "no step was sampled whole: the time inside MPI is at least",
         ),
     ),
-    "persistent operations have their bytes where they start": (
-        persistent,
-        (
-            "steps --per-call",
-            *[
-                Row({"call": f"MPI_{call}"}, bytes=size)
-                for call, size in (("Startall", 4_030), ("Isend", 300), ("Sendrecv", 7))
-            ],
-            *[Row({"call": f"MPI_{call}"}, bytes=0) for call in ("Waitany", "Waitall")],
-        ),
-    ),
-    "steps that are a small part of the run say so": (
-        two_phases,
-        (
-            CHOSEN,
-            {"steps": 150, "period": "1 bulk MPI_Allgather, 40.0 MB"},
-            {"time_share": lambda share: 0.55 < share < 0.65},
-            " % of the counted time without set-up",
-        ),
-    ),
-    "polls are said not to be in the steps": (
-        lambda: polling(ddp_pair(), 20_000),
-        (
-            "steps",
-            {"poll_share": lambda share: share > 0.2},
-            "polls that found nothing",
-            " outside MPI or in polls + ",
-            " rank 1 outside MPI or in polls, ",
-        ),
-    ),
     "where a program polls most of the time no slowest rank is known": (
         lambda: polling(pair(training.nonblocking()), 200_000),
         (
@@ -564,35 +326,12 @@ SAID = {
             " of the time inside MPI is in polls, between which a rank may work",
         ),
     ),
-    "a rank that is late in two of three steps is named with their number": (
-        lambda: allreducing(4, lambda step, rank: 20 * MS if rank == 2 and step % 3 else 0),
-        (
-            CHOSEN,
-            {"slowest_ranks": "2", "slowest_steps": 27, "judged_steps": 40},
-            {"slowest_lead_ns": pytest.approx(20 * MS)},
-        ),
-        (
-            f"{CHOSEN} --per-step",
-            Columns(slowest_rank=[2 if step % 3 and step else None for step in range(41)]),
-        ),
-    ),
     # last in all steps, but by 1.9 %: only in the long one, and in the short one after it, by more
     "a rank that is notably late in two steps is not the slowest": (
         lambda: allreducing(
             4, lambda step, rank: (60 * MS if step == 20 else 1_900_000) * (rank == 2)
         ),
         (CHOSEN, {"slowest_ranks": None, "slowest_why": SLOWEST}),
-    ),
-    "two late ranks of eight are both named": (  # in one step of five it is a third rank
-        lambda: allreducing(
-            8, lambda step, rank: 20 * MS if rank == (0, 3, 6, 3, 6)[step % 5] else 0
-        ),
-        (
-            CHOSEN,
-            {"slowest_ranks": "3,6", "slowest_steps": 32, "judged_steps": 40},
-            {"slowest_lead_ns": pytest.approx(20 * MS * 7 / 6, rel=0.01)},
-            "Slowest rank ranks 3,6 in 32 of 40 steps: the others wait about 23",
-        ),
     ),
     **{
         f"after {waits} late arrivals {named or 'nobody'} is named": (
@@ -732,11 +471,3 @@ def test_equal_steps_and_too_few_have_no_trend():
     assert trend([10 * MS + step for step in range(19)]) == ("unknown", None, None, None)
     assert trend([10 * MS + step for step in range(100)]).trend == "none"  # sure, but not notable
     assert trend([20 * MS - 50_000 * step for step in range(100)]).trend == "faster"
-
-
-def test_groups_of_which_one_lacks_a_step_are_matched_in_order():
-    """The other is late by more than half a step now and then; or its samples have a gap."""
-    ends = [number * 10 * MS for number in range(1, 101)]
-    others = [end_ns + 7 * MS * (number % 3 == 0) for number, end_ns in enumerate(ends, 1)][1:]
-    assert matched({0: ends, 2: others}) == {0: list(range(1, 101)), 2: list(range(2, 101))}
-    assert matched({0: ends, 3: ends[:30] + ends[60:]})[3] == [*range(1, 31), *range(61, 101)]

@@ -16,7 +16,6 @@ from collections.abc import Callable
 
 import planted
 import pytest
-from browser import needs_browser
 from commprof_report.commands import stuck as top
 from planted import SECOND, Cell, Doing, Rank, process_facts
 
@@ -111,26 +110,6 @@ def test_the_call_that_a_rank_is_in_now_counts_and_is_shown(report, job):
     assert second[5].endswith("before its first call of MPI")
 
 
-def test_the_counters_may_be_set_to_zero_meanwhile(report, job):
-    job.write(ranks_with(1_000, 1_000))
-    job.changes = [ranks_with(10, 10, reset_unix_ns=planted.START_UNIX_NS + 11 * SECOND)]
-    _, second = blocks(report("top", job.folder, "--count", 2))
-    assert second[1].startswith("all together: 20 calls/s, 20.0 KB/s, 10.0 % of")
-
-
-def test_it_ends_with_the_run_and_says_so(report, job):
-    job.write(ranks_with(100, 300))
-    after = ranks_with(100, 300)
-    after[0].ended, after[1].facts["process_start"] = "finalize", "1"
-    job.changes = [after]
-    answer = report("top", job.folder)
-    assert answer.status == 0
-    assert answer.out.endswith(
-        "\nThe run has ended: rank 0 reached MPI_Finalize; rank 1 ended "
-        "without MPI_Finalize: killed, or left by _exit or exec.\n"
-    )
-
-
 def test_control_c_ends_it_in_peace(report, job):
     job.write(ranks_with(1, 1))
     answer = report("top", job.folder)
@@ -181,30 +160,6 @@ def got(url: str) -> tuple[int, str]:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
-
-
-def test_who_does_not_know_the_address_finds_nothing(report, run_folder, page, monkeypatch):
-    statuses = []
-
-    def ask(self) -> None:
-        host = self.address.rpartition("/")[0].rpartition("/")[0]
-        for path in (
-            "/",
-            "/now",
-            "/page",
-            "/x/",
-            f"/{self.token[:-1]}/now",
-            f"/{self.token}/../now",
-            f"/{self.token}/report",
-            "/\xe9/",
-        ):
-            statuses.append(got(host + urllib.parse.quote(path))[0])
-        request = urllib.request.Request(self.address, data=b"")
-        statuses.append(got(request)[0])
-
-    monkeypatch.setattr(top.LivePage, "wait", ask)
-    assert report("top", run_folder, "--web", 0).status == 0
-    assert statuses == [404] * 8 + [501]
 
 
 def test_the_page_is_on_the_loopback_unless_asked(report, run_folder, page):
@@ -269,32 +224,3 @@ def test_connections_that_are_reset_at_any_stage_are_not_worth_a_word(
     monkeypatch.setattr(top.LivePage, "wait", ask)
     answer = report("top", run_folder, "--web", 0)
     assert (answer.status, answer.err, seen) == (0, "", [200])
-
-
-@needs_browser
-def test_a_browser_shows_look_after_look(report, job, page, chromium):
-    chromium.complaints.clear()
-    chromium.requests.clear()
-    job.write(ranks_with(100, 300))
-    job.changes = [ranks_with(120, 350)]
-    seen = []
-    text = "document.getElementById('now').textContent"
-
-    def opened() -> None:
-        chromium.visit(page[0].address)
-        seen.append(chromium.ask(text))
-
-    def renewed() -> None:
-        is_there = f"{text}.includes('the last 2.00 s')"
-        seen.append(
-            chromium.ask(
-                f"new Promise((done) => setInterval(() => {is_there} && done({text}), 20))"
-            )
-        )
-
-    job.between = [opened, renewed]
-    assert report("top", job.folder, "--web", 0, "--every", 0.1).status == 0
-    assert "40 calls/s" in seen[0] and "35 calls/s" in seen[1]
-    assert chromium.complaints == [] and {
-        url.partition(page[0].address)[2] for url in chromium.requests
-    } == {"", "now"}

@@ -51,42 +51,7 @@ def test_a_number_is_written_as_people_read_it(text_of):
     assert [text_of(value) for value in values] == texts.split("; ")
 
 
-def test_a_sum_of_hours_is_in_hours():
-    terms = [(10_800 * S, "waiting"), (1_800 * S, "transfer")]
-    assert units.sum_text(terms) == "3.50 h = 3.00 waiting + 0.50 transfer"
-
-
 def test_a_range_of_sizes_reads_above_and_up_to():
     ranges = ((8, 8), (513, 1_024), ((64 << 20) + 1, None), (100, 200))
     texts = ["8 B", "512 B - 1 KiB", "above 64 MiB", "100 B - 200 B"]
     assert [units.size_range(*each) for each in ranges] == texts
-
-
-@pytest.mark.parametrize(
-    "said, name",
-    [
-        (
-            "Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4, repo rev: v4.1.4, May "
-            "26, 2022",
-            "Open MPI 4.1.4",
-        ),
-        ("MPICH Version:\t4.0.2\nMPICH Release date:\tThu Apr  7 12:34:45 CDT 2022", "MPICH 4.0.2"),
-        ("Intel(R) MPI Library 2021.19 for Linux* OS\n", "Intel MPI 2021.19"),
-        ("MVAPICH2 Version      :\t2.3.7\nMVAPICH2 Release date :\t", "MVAPICH2 2.3.7"),
-        (
-            "MPI VERSION    : CRAY MPICH version 8.1.23.11 (ANL base 3.4a2)\nMPI BUILD INFO :",
-            "CRAY MPICH 8.1.23.11 (ANL base 3.4a2)",
-        ),
-        ("", ""),
-    ],
-)
-def test_a_library_has_a_short_name_and_keeps_it(said, name):
-    assert units.library_name(said) == units.library_name(name) == name
-
-
-def test_ranks_are_listed_in_spans():
-    assert units.rank_list([5, 0, 1, 2]) == "0-2,5"
-
-
-def test_control_characters_are_spelled_out():
-    assert units.visible("a\x1b[2J\u202eb\n") == "a\\x1b[2J\\u202eb\\x0a"

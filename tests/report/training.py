@@ -69,19 +69,10 @@ class Job:
         if name not in UNSEQUENCED:
             sequence = self.begun[on] = self.begun.get(on, 0) + 1
         pause_ns = begin_ns - self.made[-1].end_ns if self.made else begin_ns
+        which = {"sequence": sequence, "communicator": on, "request_call": request_call}
+        times = (begin_ns, self.now_ns)
         self.made.append(
-            Made(
-                f"MPI_{name}",
-                message_bytes,
-                begin_ns,
-                self.now_ns,
-                step,
-                sequence,
-                on,
-                None,
-                request_call,
-                pause_ns,
-            )
+            Made(f"MPI_{name}", message_bytes, *times, step, **which, pause_ns=pause_ns)
         )
         self.compute(2_000)
 
@@ -266,22 +257,6 @@ def transformer(steps: int = 60, seed: int = 9, layers: int = 24) -> Job:
     return job
 
 
-def hybrid(steps: int = 80, seed: int = 13, pair: int = 0) -> Job:
-    """Two replica groups of two stages: activations in messages, gradients on a communicator of the
-    group, metrics on the world."""
-    job = Job(seed)
-    job.call("Bcast", 500_000 + 16 * pair)
-    for step in range(steps):
-        for _ in range(4):
-            job.compute(4 * MS)
-            job.call("Send" if pair else "Recv", 65_536, ns=MS)
-        for size in (400_000, 100_000):
-            job.call("Allreduce", size + 8 * pair, step, on=planted.DATA)
-        if step % 10 == 0:
-            job.call("Allreduce", 4)
-    return job
-
-
 def solver(steps: int = 200, seed: int = 16, norms_every: int = 0, reductions: int = 1) -> Job:
     """Halos in messages, a time step that all agree on; norms now and then, and a checkpoint."""
     job = Job(seed)
@@ -311,21 +286,6 @@ def negotiation(steps: int = 60, seed: int = 17) -> Job:
         for _ in range(job.random.randint(20, 60)):
             job.compute(MS)
             job.call("Allreduce", 8)
-    return job
-
-
-def negotiation_of_kinds(steps: int = 60, seed: int = 19) -> Job:
-    """Small collectives of changing sizes and functions, as Horovod makes them
-    without its cache."""
-    job = Job(seed)
-    for _ in range(steps):
-        job.call("Send", 1_000_000)
-        job.compute(60 * MS)
-        for _ in range(job.random.randint(2, 6)):
-            job.call("Allreduce", job.random.choice([8, 16, 24]))
-            job.compute(job.random.expovariate(1 / (4 * MS)), 0)
-            job.call("Gather", 4)
-            job.call("Bcast", 4)
     return job
 
 
@@ -374,16 +334,8 @@ def rank_of(
         cells.setdefault((one.call, one.bytes, one.communicator), []).append(one.end_ns - start_ns)
         if not sampled or any(begin_ns <= one.end_ns < end_ns for begin_ns, end_ns in sampled):
             where = (one.communicator, one.sequence, one.completed_ns, one.bytes)
-            samples.append(
-                planted.Sample(
-                    one.call,
-                    start_ns,
-                    one.end_ns,
-                    *where,
-                    request_call=one.request_call,
-                    thread=thread,
-                )
-            )
+            more = {"request_call": one.request_call, "thread": thread}
+            samples.append(planted.Sample(one.call, start_ns, one.end_ns, *where, **more))
     wall_ns = job.now_ns + 100 * MS
     command = f"python3 train.py --epochs 3 --steps {len(job.step_ends)}"
     communicators = planted.communicators_of(world_rank)
