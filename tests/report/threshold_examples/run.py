@@ -31,10 +31,11 @@ WALL_NS = 10**9
 
 def off(share: float) -> str:
     times = {"wall_ns": WALL_NS, "counted_ns": round((1 - share) * WALL_NS)}
-    times |= dict.fromkeys(("start_unix_ns", "reset_unix_ns"), 0)
-    rank = {"world_rank": 0, "world_size": 1, **times, "gpu_state": "none"}
+    began = dict.fromkeys(("start_unix_ns", "reset_unix_ns"), 0)
+    rank = {"world_rank": 0, "world_size": 1, **times, **began, "gpu_state": "none"}
     connection = stored(
         rank=[{**rank, **dict.fromkeys(RANK.split(), 0)}],
+        rank_wall=[{"world_rank": 0, **times}],
         fact="world_rank key value",
         communicator="identity constructor remote_size is_inter",
         cell="world_rank count measure",
