@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 struct ledger_totals {
@@ -33,17 +34,52 @@ static inline const void *reader_entry(const struct ledger_chunk *chunk, uint32_
     return (const char *)chunk + LEDGER_CHUNK_HEADER_BYTES + (size_t)index * chunk->entry_bytes;
 }
 
+/* The entry of this number among those of a kind, in the order in which they were made; NULL: there
+ * are not so many. */
+static inline const void *reader_nth(const struct ledger_header *header, enum ledger_kind kind,
+                                     uint32_t number)
+{
+    uint32_t chunks = __atomic_load_n(&header->chunk_count, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < chunks; i++) {
+        const struct ledger_chunk *chunk = reader_chunk(header, i);
+        uint32_t used = chunk->kind == kind ? __atomic_load_n(&chunk->used, __ATOMIC_ACQUIRE) : 0;
+        if (number < used)
+            return reader_entry(chunk, number);
+        number -= used;
+    }
+    return NULL;
+}
+
+#define READER_EACH(ENTRY, HEADER, KIND) \
+    for (uint32_t n_ = 0; ((ENTRY) = reader_nth(HEADER, KIND, n_)); n_++)
+
+/* The value of a fact, the last one of its key; "": there is none. */
+static inline const char *reader_fact(const struct ledger_header *header, const char *key)
+{
+    static char value[4096];
+    value[0] = '\0';
+    for (uint32_t i = 0; i < header->chunk_count; i++) {
+        const struct ledger_chunk *chunk = reader_chunk(header, i);
+        for (uint32_t at = 0; chunk->kind == LEDGER_FACTS && at < chunk->used;) {
+            const struct ledger_fact *fact =
+                (const void *)((const char *)chunk + LEDGER_CHUNK_HEADER_BYTES + at);
+            const char *its_key = (const char *)(fact + 1);
+            if (strlen(key) == fact->key_bytes && memcmp(its_key, key, fact->key_bytes) == 0)
+                snprintf(value, sizeof value, "%.*s", (int)fact->value_bytes,
+                         its_key + fact->key_bytes);
+            at += (uint32_t)(sizeof *fact + fact->key_bytes + fact->value_bytes + 7) & ~7u;
+        }
+    }
+    return value;
+}
+
 static inline const struct ledger_thread *reader_thread(const struct ledger_header *header,
                                                         uint32_t thread)
 {
-    for (uint32_t i = 0; i < header->chunk_count; i++) {
-        const struct ledger_chunk *chunk = reader_chunk(header, i);
-        for (uint32_t k = 0; chunk->kind == LEDGER_THREADS && k < chunk->used; k++) {
-            const struct ledger_thread *entry = reader_entry(chunk, k);
-            if (entry->thread == thread)
-                return entry;
-        }
-    }
+    const struct ledger_thread *entry;
+    READER_EACH(entry, header, LEDGER_THREADS)
+        if (entry->thread == thread)
+            return entry;
     return NULL;
 }
 

@@ -240,25 +240,6 @@ TEST(a_kernel_is_counted_at_once)
     CHECK_EQUAL(totals().entries, 2);
 }
 
-TEST(streams_and_graphs_are_counted_apart)
-{
-    begin();
-    struct gpu_event event = on(0, 7, 0, 100);
-    event.kind = LEDGER_ACTIVITY_KERNEL;
-    event.name = "gemm";
-    activity_take(&event);
-    event.flags = LEDGER_ACTIVITY_GRAPH;
-    activity_take(&event);
-    event.stream = 8;
-    activity_take(&event);
-    event.context = 9;
-    activity_take(&event);
-    event.device = 1;
-    activity_take(&event);
-    CHECK_EQUAL(totals().entries, 5);
-    CHECK_EQUAL(streams_in_ledger(), 4);
-}
-
 TEST(copies_are_counted_by_powers_of_two)
 {
     begin();
@@ -579,30 +560,6 @@ static void reset_at(int64_t ns)
     the_ledger.header->reset_ticks = (uint64_t)(zero_ns + ns);
     the_ledger.header->epoch++;
     activity_reset(clock_ns_of_late(the_ledger.header->reset_ticks));
-}
-
-TEST(a_reset_forgets_what_was_counted)
-{
-    begin();
-    trace_from(0);
-    kernel("relu", 100, 200);
-    kernel("gemm", 300, 900);
-    CHECK_EQUAL(the_ledger.header->gpu_epoch, the_ledger.header->epoch);
-    settle(500);
-    reset_at(700);
-    CHECK_EQUAL(the_ledger.header->gpu_epoch, the_ledger.header->epoch);
-    CHECK_EQUAL(totals().count, 0);
-    CHECK_EQUAL(traced_ns(0), 0);
-    CHECK_EQUAL(device_of(0)->kernels, 0);
-    CHECK_EQUAL(device_of(0)->first_ns, 0);
-    CHECK_TEXT(device_of(0)->name, "Test GPU 0");
-    kernel("gemm", 950, 980);
-    trace_until(1000);
-    CHECK_EQUAL(totals().entries, 1);
-    CHECK_EQUAL(count_of(activity_of(LEDGER_ACTIVITY_KERNEL, 2, 1, 0)), 1);
-    CHECK_EQUAL(busy_ns(LEDGER_COMPUTING),
-                200 + 30); /* the activity in progress at the reset contributes its remainder */
-    CHECK_EQUAL(traced_ns(0), 300);
 }
 
 TEST(resets_use_the_same_room_again)

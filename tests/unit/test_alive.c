@@ -13,12 +13,6 @@ static void write_file(const char *text)
     CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
 }
 
-TEST(a_file_with_one_byte_that_nobody_has_locked_is_of_nobody)
-{
-    write_file("x");
-    CHECK_EQUAL(alive_ledger("file"), ALIVE_NO);
-}
-
 TEST(a_file_that_is_not_there_and_a_link_are_of_nobody)
 {
     CHECK_EQUAL(alive_ledger("file"), ALIVE_NO);
@@ -71,26 +65,6 @@ TEST(a_copy_is_of_the_process_that_its_facts_name)
     CHECK_EQUAL(alive_ledger("ledger"), ALIVE_YES);
     the_ledger.header->pid = 1;
     CHECK_EQUAL(alive_ledger("ledger"), ALIVE_NO);
-}
-
-TEST(a_process_is_known_by_host_namespace_number_and_start)
-{
-    char self[ALIVE_NAME_BYTES], boot_id[64], namespace[64], start[24], other[ALIVE_NAME_BYTES];
-    int pid;
-    alive_name_self(self);
-    CHECK_EQUAL(alive_process(self, false), ALIVE_YES);
-    CHECK(sscanf(self, "%*s %63s %63s %d %23s", boot_id, namespace, &pid, start) == 4);
-    snprintf(other, sizeof other, "host %s %s %d %s1", boot_id, namespace, pid,
-             start); /* the number was reused */
-    CHECK_EQUAL(alive_process(other, false), ALIVE_NO);
-    snprintf(other, sizeof other, "host %s %s 0 %s", boot_id, namespace, start);
-    CHECK_EQUAL(alive_process(other, false), ALIVE_UNKNOWN);
-    snprintf(other, sizeof other, "host %s pid:[1] %d %s", boot_id, pid, start);
-    CHECK_EQUAL(alive_process(other, false), ALIVE_UNKNOWN);
-    snprintf(other, sizeof other, "host another-boot %s %d %s", namespace, pid, start);
-    CHECK_EQUAL(alive_process(other, false), ALIVE_UNKNOWN);
-    CHECK_EQUAL(alive_process(other, true), ALIVE_NO);
-    CHECK_EQUAL(alive_process("host boot", true), ALIVE_UNKNOWN);
 }
 
 TEST(a_stub_without_a_name_is_of_an_unknown_process)

@@ -115,14 +115,6 @@ TEST(each_rank_s_database_is_a_member)
     CHECK_EQUAL(there.st_mode & 0777, 0600);
 }
 
-TEST(a_rank_that_is_in_it_is_not_appended_again)
-{
-    CHECK_EQUAL(append("node.tar", 1), 0);
-    off_t before = length("node.tar");
-    CHECK_EQUAL(append("node.tar", 1), EEXIST);
-    CHECK_EQUAL(length("node.tar"), before);
-}
-
 /* A header whose data is not there, the first half of a header, and anything at all. */
 TEST(what_a_crash_has_left_behind_the_last_member_is_cut_off)
 {
@@ -145,28 +137,6 @@ TEST(what_a_crash_has_left_behind_the_last_member_is_cut_off)
     tail("node.tar", all, MOST_BYTES);
     CHECK_EQUAL(append("node.tar", 5), 0);
     CHECK_EQUAL(ranks_in("node.tar"), 1 << 2 | 1 << 5);
-}
-
-TEST(a_size_that_no_file_has_ends_it)
-{
-    static const char *const SIZES[] = {"77777777777", "37777777777", "-0000000001", "00000200000"};
-    for (size_t i = 0; i < sizeof SIZES / sizeof *SIZES; i++) {
-        unsigned sum = 0;
-        CHECK_EQUAL(append("node.tar", 1), 0);
-        read_all("node.tar");
-        memcpy(all + 124, SIZES[i], 11);
-        memset(all + 148, ' ', 8);
-        for (int k = 0; k < BLOCK; k++)
-            sum += (unsigned char)all[k];
-        snprintf(all + 148, 8, "%06o", sum);
-        int file = open("node.tar", O_WRONLY);
-        CHECK(write(file, all, BLOCK) == BLOCK);
-        close(file);
-        CHECK(!archive_has("node.tar", 1));
-        CHECK_EQUAL(append("node.tar", 2), 0);
-        CHECK_EQUAL(ranks_in("node.tar"), 1 << 2);
-        unlink("node.tar");
-    }
 }
 
 static void hold_the_lock(void)

@@ -182,22 +182,6 @@ TEST(ranks_agree_on_identities_whatever_else_they_created_in_whatever_order)
     CHECK_EQUAL(seen[0][2], seen[2][2]);
 }
 
-TEST(whatever_makes_a_communicator_another_changes_its_identity)
-{
-    begin("open_mpi", 4, 0);
-    uint64_t world = identity_of(mpi_abi.comm_world);
-    uint64_t dup = identity_of(created(DUP, ALL, 4));
-    uint64_t split = identity_of(created(SPLIT, ALL, 4));
-    uint64_t low = identity_of(created(SPLIT, LOW, 2));
-    uint64_t reversed = identity_of(created(SPLIT, (int[]){1, 0}, 2));
-    uint64_t identities[] = {world, identity_of(mpi_abi.comm_self), dup, split, low, reversed};
-    for (int i = 0; i < 6; i++)
-        for (int k = 0; k < i; k++)
-            CHECK(identities[i] != identities[k]);
-}
-
-/* The parents differ in the order of their members; their children differ only in the parent. */
-
 /* Only members call MPI_Comm_create_group: two ranks may create two communicators in different
  * order, distinguished by tag. */
 

@@ -61,15 +61,6 @@ TEST(a_snapshot_has_an_end_though_the_ledger_goes_on_and_replaces_none)
     CHECK(!is_there("copy.tmp"));
 }
 
-TEST(a_copy_takes_the_place_of_the_one_before)
-{
-    begin();
-    CHECK_EQUAL(ledger_copy("copy"), 0);
-    ledger_chunk(LEDGER_CELLS, sizeof(struct ledger_cell), 0);
-    CHECK_EQUAL(ledger_copy("copy"), 0);
-    CHECK_EQUAL(read_copy(), LEDGER_HEADER_BYTES + 3 * LEDGER_CHUNK_BYTES);
-}
-
 TEST(a_copy_follows_no_link)
 {
     begin();
@@ -203,15 +194,6 @@ TEST(a_place_that_refuses_is_said)
     CHECK(!is_there("copy.tmp"));
 }
 
-TEST(a_job_may_have_closed_its_standard_input)
-{
-    begin();
-    close(STDIN_FILENO);
-    CHECK_EQUAL(ledger_copy_announce("copy", "process", "ledger"), 0);
-    CHECK_EQUAL(ledger_copy("copy"), 0);
-    CHECK(ledger_copy_is_at("copy"));
-}
-
 /* Writes a stub of this many bytes. */
 static int announce(size_t stub_bytes)
 {
@@ -229,12 +211,6 @@ TEST(a_stub_has_room_for_its_last_byte)
     CHECK_EQUAL(bytes[2 * PATH_MAX - 2], '\n');
 }
 
-TEST(a_stub_that_is_one_byte_too_long_is_said)
-{
-    CHECK_EQUAL(announce(2 * PATH_MAX), ENAMETOOLONG);
-    CHECK(!is_there("copy"));
-}
-
 TEST(a_limit_on_file_sizes_is_said_without_a_signal)
 {
     begin();
@@ -242,37 +218,4 @@ TEST(a_limit_on_file_sizes_is_said_without_a_signal)
     CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
     CHECK_EQUAL(ledger_copy("copy"), EFBIG);
     CHECK(!is_there("copy") && !is_there("copy.tmp"));
-}
-
-TEST(a_copy_may_be_as_large_as_the_limit_on_file_sizes)
-{
-    enum { COPY_BYTES = LEDGER_HEADER_BYTES + 2 * LEDGER_CHUNK_BYTES };
-    begin();
-    struct rlimit limit = {COPY_BYTES, COPY_BYTES};
-    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
-    CHECK_EQUAL(ledger_copy("copy"), 0);
-    CHECK_EQUAL(read_copy(), COPY_BYTES);
-    limit.rlim_cur = COPY_BYTES - 1;
-    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
-    CHECK_EQUAL(ledger_copy("copy"), EFBIG);
-}
-
-/* Copies to a path of this many bytes. */
-static int copy_to(size_t path_bytes)
-{
-    char path[PATH_MAX];
-    for (size_t i = 0; i < path_bytes; i++)
-        path[i] = i % 2 ? '/' : '.';
-    snprintf(path + path_bytes - 5, 6, "/copy");
-    return ledger_copy(path);
-}
-
-TEST(a_path_is_as_long_as_the_name_aside_allows)
-{
-    begin();
-    CHECK_EQUAL(copy_to(PATH_MAX - sizeof ".tmp"), 0);
-    CHECK_EQUAL(read_copy(), LEDGER_HEADER_BYTES + 2 * LEDGER_CHUNK_BYTES);
-    CHECK(!is_there("copy.tmp"));
-    CHECK_EQUAL(copy_to(PATH_MAX - sizeof ".tmp" + 1), ENAMETOOLONG);
-    CHECK(is_there("copy"));
 }

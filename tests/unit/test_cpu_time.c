@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/settings.h"
 #include "ledger/ledger.h"
+#include "ledger_reader.h"
 #include "unit.h"
 
 #include <pthread.h>
@@ -31,19 +32,11 @@ static void begin(const char *setting)
 static struct ledger_cpu_time newest(uint32_t thread)
 {
     struct ledger_cpu_time last = {0};
-    uint32_t count = __atomic_load_n(&the_ledger.header->chunk_count, __ATOMIC_ACQUIRE);
-    for (uint32_t i = 0; i < count; i++) {
-        struct ledger_chunk *chunk = ledger_chunk_at(the_ledger.header, i);
-        if (chunk->kind != LEDGER_CPU_TIMES)
-            continue;
-        uint32_t used = __atomic_load_n(&chunk->used, __ATOMIC_ACQUIRE);
-        for (uint32_t at = 0; at < used; at++) {
-            const struct ledger_cpu_time *entry = ledger_entry(chunk, at);
-            if (__atomic_load_n(&entry->live, __ATOMIC_ACQUIRE) && entry->thread == thread &&
-                entry->at_ns >= last.at_ns)
-                last = *entry;
-        }
-    }
+    const struct ledger_cpu_time *entry;
+    READER_EACH(entry, the_ledger.header, LEDGER_CPU_TIMES)
+        if (__atomic_load_n(&entry->live, __ATOMIC_ACQUIRE) && entry->thread == thread &&
+            entry->at_ns >= last.at_ns)
+            last = *entry;
     return last;
 }
 

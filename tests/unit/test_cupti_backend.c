@@ -181,17 +181,6 @@ TEST(the_gpu_is_in_use_when_a_device_has_a_context)
     CHECK_EQUAL(BACKEND->look(), GPU_IN_USE);
 }
 
-TEST(a_context_that_is_not_primary_is_seen_by_a_thread_that_has_it)
-{
-    cuda = stub("libcuda.so.1", "stub_cuda");
-    CHECK_EQUAL(BACKEND->look(), GPU_UNUSED);
-    cuda->init_result = 0;
-    cuda->context = &cuda;
-    CHECK(cuda_driver_context_of(NULL) == &cuda);
-    cuda->context = NULL; /* of this thread */
-    CHECK_EQUAL(BACKEND->look(), GPU_IN_USE);
-}
-
 static int memory_kind_with(unsigned type, unsigned is_managed)
 {
     cuda->memory_type = type;
@@ -405,17 +394,6 @@ TEST(a_name_that_cannot_be_read_is_none)
     begin_tracing();
     collect_named((const char *)16); /* a module that was unloaded */
     CHECK(events[0].name == NULL);
-}
-
-TEST(a_name_may_end_where_memory_does)
-{
-    long page = sysconf(_SC_PAGESIZE);
-    begin_tracing();
-    char *pages =
-        mmap(NULL, 2 * (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(pages != MAP_FAILED && munmap(pages + page, (size_t)page) == 0);
-    collect_named(strcpy(pages + page - 5, "last"));
-    CHECK_TEXT(names[0], "last");
 }
 
 TEST(the_same_address_may_be_another_name_later)
@@ -660,19 +638,6 @@ TEST(cupti_takes_a_bounded_part_of_the_device_s_memory_while_we_trace)
     CHECK_EQUAL(cupti->attributes[LIMIT], 32);
 }
 
-TEST(a_bound_that_another_client_has_set_stays)
-{
-    begin_tracing();
-    cupti->attributes[LIMIT] = 100;
-    BACKEND->pause();
-    CHECK_EQUAL(cupti->attributes[LIMIT], 100);
-    cupti->attributes[LIMIT] = 8; /* lower than ours */
-    CHECK(BACKEND->resume(reason, sizeof reason));
-    CHECK_EQUAL(cupti->attributes[LIMIT], 8);
-    BACKEND->pause();
-    CHECK_EQUAL(cupti->attributes[LIMIT], 8);
-}
-
 TEST(the_bound_is_more_than_what_cupti_takes_at_first)
 {
     begin_armed();
@@ -810,10 +775,4 @@ TEST(a_version_that_is_slowed_down_by_many_calls_is_flushed_seldom)
     CHECK_EQUAL(cupti->flushes, 1);
     collect(true);
     CHECK_EQUAL(cupti->flushes, 2);
-}
-
-TEST(cupti_13_2_is_used_beside_a_driver_of_its_age)
-{
-    begin_beside_13_2(13020);
-    CHECK_EQUAL(BACKEND->arm(reason, sizeof reason), GPU_ARMED);
 }

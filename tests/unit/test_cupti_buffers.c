@@ -30,21 +30,6 @@ static void take(uint8_t *buffer, size_t valid_bytes)
     taken_bytes += valid_bytes;
 }
 
-TEST(when_all_are_lent_everyone_gets_the_sink_and_what_it_swallows_is_counted)
-{
-    CHECK(buffers_begin(false));
-    uint8_t *sink = NULL;
-    for (unsigned i = 0; i < BUFFER_COUNT; i++)
-        request();
-    sink = request();
-    CHECK(sink == request());
-    sink[BUFFER_BYTES - 1] = 'x';
-    complete(sink, 216 * 100);
-    CHECK_EQUAL(buffers_collect(take), 0);
-    CHECK_EQUAL(buffers_sunk_records(), 100);
-    CHECK_EQUAL(buffers_sunk_records(), 0);
-}
-
 TEST(a_request_may_be_refused_where_cupti_allows_it)
 {
     uint8_t *buffer;

@@ -25,12 +25,6 @@ static uint64_t another_clients_clock(void)
     return theirs_at(clock_monotonic_ns());
 }
 
-static int no_clock(uint64_t *now)
-{
-    (void)now;
-    return 15;
-}
-
 /* Two pairs are distinct only if time has passed between them. */
 static void let_pass(int64_t ns)
 {
@@ -47,17 +41,6 @@ static void check_near(int64_t actual_ns, int64_t expected_ns, int64_t tolerance
 
 /* Error allowed for a reading on a shared machine. */
 enum { READING_NS = 2000000, STEP_NS = 500000000 };
-
-TEST(timestamps_keep_their_distance_to_the_pairs)
-{
-    cupti_clock_begin(their_clock);
-    cupti_clock_pair();
-    int64_t now_ns = clock_monotonic_ns();
-    check_near(cupti_clock_ns(theirs_at(now_ns)), now_ns, READING_NS);
-    check_near(cupti_clock_ns(theirs_at(now_ns - 5000000000)), now_ns - 5000000000, READING_NS);
-    check_near(cupti_clock_ns(theirs_at(now_ns + 5000000000)), now_ns + 5000000000, READING_NS);
-    CHECK(cupti_clock_error_ns() < READING_NS);
-}
 
 TEST(after_a_clock_step_timestamps_use_the_nearer_pair_and_the_error_is_the_step)
 {
@@ -103,14 +86,4 @@ TEST(many_pairs_forget_the_oldest)
     }
     int64_t now_ns = clock_monotonic_ns();
     check_near(cupti_clock_ns(theirs_at(now_ns)), now_ns, READING_NS);
-}
-
-TEST(without_a_clock_the_error_is_not_known)
-{
-    uint64_t theirs;
-    int64_t ours_ns;
-    cupti_clock_begin(no_clock);
-    cupti_clock_pair();
-    CHECK(!cupti_clock_last(&theirs, &ours_ns));
-    CHECK_EQUAL(cupti_clock_error_ns(), UINT32_MAX);
 }

@@ -87,36 +87,3 @@ TEST(either_side_of_a_copy_may_be_pageable_or_managed)
                 LEDGER_ACTIVITY_MANAGED | LEDGER_ACTIVITY_PAGEABLE);
     CHECK_EQUAL(flags_of(UNKNOWN, 255), 0);
 }
-
-TEST(a_copy_between_devices_goes_to_a_peer)
-{
-    struct gpu_event event;
-    struct cupti_peer_copy copy = {.kind = CUPTI_MEMCPY2,
-                                   .bytes = 64,
-                                   .start = 1,
-                                   .end = 2,
-                                   .device = 3,
-                                   .source_device = 3,
-                                   .destination_device = 4};
-    CHECK(records_read(&copy, CUDA_11, &event));
-    CHECK_EQUAL(event.copy, LEDGER_COPY_TO_PEER);
-    CHECK_EQUAL(event.device, 3);
-    CHECK_EQUAL(event.bytes, 64);
-}
-
-TEST(a_memset_has_bytes_and_no_direction)
-{
-    struct gpu_event event;
-    struct cupti_set set = {.kind = CUPTI_MEMSET,
-                            .value = 0xff,
-                            .bytes = 512,
-                            .start = 10,
-                            .end = 20,
-                            .device = 1,
-                            .stream = 9};
-    CHECK(records_read(&set, CUDA_11, &event));
-    CHECK_EQUAL(event.kind, LEDGER_ACTIVITY_SET);
-    CHECK_EQUAL(event.bytes, 512);
-    CHECK_EQUAL(event.stream, 9);
-    CHECK_EQUAL(event.copy, LEDGER_COPY_NONE);
-}

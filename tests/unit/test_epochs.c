@@ -6,6 +6,7 @@
 #include "record/account.h"
 #include "record/announce.h"
 #include "record/recording.h"
+#include "ledger_reader.h"
 #include "unit.h"
 
 /* Forty-eight ranks, of which this is rank 3. Groups are those of communicators. */
@@ -58,24 +59,18 @@ static void start(mpi_handle group)
 static const char *partners(enum call_id id)
 {
     static char text[4096];
+    const struct ledger_page *page;
     size_t used = 0;
     text[0] = '\0';
-    for (uint32_t i = 0; i < the_ledger.header->chunk_count; i++) {
-        struct ledger_chunk *chunk = ledger_chunk_at(the_ledger.header, i);
-        for (uint32_t k = 0; chunk->kind == LEDGER_SAMPLES && k < chunk->used; k++) {
-            const struct ledger_page *page = ledger_entry(chunk, k);
-            for (int at = 0; at < LEDGER_PAGE_SAMPLES; at++) {
-                const struct ledger_sample *sample = &page->samples[at];
-                if (!sample->end_ticks || sample->flags != LEDGER_SAMPLE_EPOCH ||
-                    sample->call != id)
-                    continue;
-                CHECK_EQUAL(sample->sequence, 1); /* the first window of its communicator */
-                used +=
-                    (size_t)snprintf(text + used, sizeof text - used, "%s%d.%d/%u", used ? " " : "",
+    READER_EACH(page, the_ledger.header, LEDGER_SAMPLES)
+        for (int at = 0; at < LEDGER_PAGE_SAMPLES; at++) {
+            const struct ledger_sample *sample = &page->samples[at];
+            if (!sample->end_ticks || sample->flags != LEDGER_SAMPLE_EPOCH || sample->call != id)
+                continue;
+            CHECK_EQUAL(sample->sequence, 1); /* the first window of its communicator */
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%d.%d/%u", used ? " " : "",
                                      sample->peer, sample->epoch, sample->partners);
-            }
         }
-    }
     return text;
 }
 

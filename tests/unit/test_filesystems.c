@@ -7,14 +7,6 @@
 #include <sys/resource.h>
 #include <sys/statfs.h>
 
-TEST(what_is_not_known_to_be_safe_is_not)
-{
-    mount_here("other", "ramfs", NULL);
-    CHECK(!filesystems_are_safe("other"));
-    CHECK(!filesystems_are_safe("/proc"));
-    CHECK(!filesystems_are_safe("missing"));
-}
-
 static int reserve(const char *path, size_t from, size_t bytes)
 {
     int file = open(path, O_RDWR | O_CREAT, 0600);
@@ -54,19 +46,6 @@ static char private[PATH_MAX];
 static int open_private(const char *place)
 {
     return filesystems_private_folder(place, private, sizeof private);
-}
-
-TEST(a_private_folder_is_made_and_found_again)
-{
-    char expected[64];
-    struct stat about;
-    umask(0);
-    CHECK_EQUAL(open_private("."), 0);
-    CHECK_EQUAL(open_private("."), 0);
-    snprintf(expected, sizeof expected, "./commprof-%u", (unsigned)geteuid());
-    CHECK_TEXT(private, expected);
-    CHECK(stat(private, &about) == 0);
-    CHECK_EQUAL(about.st_mode & 07777, 0700);
 }
 
 TEST(what_stands_in_its_place_is_not_used)
@@ -152,15 +131,4 @@ TEST(a_link_of_one_s_own_is_followed)
     CHECK_EQUAL(filesystems_make_folders("shared/ours/a/run"), 0);
     CHECK_EQUAL(filesystems_make_folders("absolute/b/run/"), 0);
     CHECK(rmdir("target/a/run") == 0 && rmdir("target/b/run") == 0);
-}
-
-TEST(a_file_takes_no_name_that_is_taken)
-{
-    int file = open("a", O_RDWR | O_CREAT, 0600);
-    CHECK(write(file, "a", 1) == 1 && close(file) == 0);
-    CHECK_EQUAL(filesystems_rename("a", "b"), 0);
-    CHECK_EQUAL(filesystems_rename("a", "b"), ENOENT);
-    CHECK(symlink("nowhere", "c") == 0);
-    CHECK_EQUAL(filesystems_rename("b", "c"), EEXIST);
-    CHECK_EQUAL(filesystems_rename("c", "d"), 0);
 }

@@ -8,6 +8,7 @@
 #include "record/host_time.h"
 #include "record/memory_kind.h"
 #include "record/recording.h"
+#include "ledger_reader.h"
 #include "unit.h"
 
 #include <pthread.h>
@@ -183,22 +184,7 @@ static void wait_until_more(const unsigned *counter)
 
 static const char *fact(const char *wanted)
 {
-    static char found[256];
-    found[0] = '\0';
-    const struct ledger_header *header = the_ledger.header;
-    for (uint32_t i = 0; i < header->chunk_count; i++) {
-        struct ledger_chunk *chunk = ledger_chunk_at(header, i);
-        for (uint32_t at = 0; chunk->kind == LEDGER_FACTS && at < chunk->used;) {
-            const struct ledger_fact *fact =
-                (void *)((char *)chunk + LEDGER_CHUNK_HEADER_BYTES + at);
-            const char *key = (const char *)(fact + 1);
-            if (fact->key_bytes == strlen(wanted) && memcmp(key, wanted, fact->key_bytes) == 0)
-                snprintf(found, sizeof found, "%.*s", (int)fact->value_bytes,
-                         key + fact->key_bytes);
-            at += (uint32_t)(sizeof *fact + fact->key_bytes + fact->value_bytes + 7) & ~7u;
-        }
-    }
-    return found;
+    return reader_fact(the_ledger.header, wanted);
 }
 
 static const char *reason(void)
@@ -209,15 +195,7 @@ static const char *reason(void)
 /* The windows, in order. */
 static const struct ledger_tracing *window(unsigned index)
 {
-    const struct ledger_header *header = the_ledger.header;
-    uint32_t count = __atomic_load_n(&header->chunk_count, __ATOMIC_ACQUIRE);
-    for (uint32_t i = 0; i < count; i++) {
-        struct ledger_chunk *chunk = ledger_chunk_at(header, i);
-        if (chunk->kind == LEDGER_TRACINGS &&
-            index < __atomic_load_n(&chunk->used, __ATOMIC_ACQUIRE))
-            return ledger_entry(chunk, index);
-    }
-    return NULL;
+    return reader_nth(the_ledger.header, LEDGER_TRACINGS, index);
 }
 
 TEST(a_machine_without_a_driver_gets_no_thread)
@@ -326,11 +304,7 @@ TEST(graphs_without_records_are_counted)
 
 static const struct ledger_device *device(void)
 {
-    const struct ledger_header *header = the_ledger.header;
-    for (uint32_t i = 0; i < header->chunk_count; i++)
-        if (ledger_chunk_at(header, i)->kind == LEDGER_DEVICES)
-            return ledger_entry(ledger_chunk_at(header, i), 0);
-    return NULL;
+    return reader_nth(the_ledger.header, LEDGER_DEVICES, 0);
 }
 
 /* Numbers that the GPU thread may write meanwhile, which ThreadSanitizer must not see. */
@@ -504,22 +478,11 @@ TEST(while_calls_are_not_counted_gpus_are_not_traced)
     CHECK_EQUAL(fake.resumes, 2);
 }
 
-static const struct ledger_device *only_device(void)
-{
-    const struct ledger_header *header = the_ledger.header;
-    for (uint32_t i = 0; i < header->chunk_count; i++) {
-        struct ledger_chunk *chunk = ledger_chunk_at(header, i);
-        if (chunk->kind == LEDGER_DEVICES && chunk->used == 1)
-            return ledger_entry(chunk, 0);
-    }
-    return NULL;
-}
-
 static uint64_t busy_sum_ns(void)
 {
     uint64_t sum_ns = 0;
     for (unsigned i = 0; i < LEDGER_BUSY_STATES; i++)
-        sum_ns += only_device()->state_ns[i];
+        sum_ns += device()->state_ns[i];
     return sum_ns;
 }
 
@@ -570,7 +533,7 @@ TEST(a_call_that_ends_as_a_window_does_is_in_it)
     call_end(&call, MPI_SUCCESS);
     CHECK_EQUAL(pthread_join(thread, NULL), 0);
     int64_t in_window_ns = window(0)->end_ns - clock_ns(call.start);
-    CHECK((int64_t)only_device()->state_ns[LEDGER_IN_MPI] > in_window_ns - 1000000);
+    CHECK((int64_t)device()->state_ns[LEDGER_IN_MPI] > in_window_ns - 1000000);
     gpu_end();
 }
 
@@ -587,8 +550,8 @@ TEST(what_began_after_a_reset_counts_whenever_that_is_seen)
     int64_t ends_ns = clock_monotonic_ns() - 10000000;
     set_event_at(ends_ns);
     gpu_end();
-    CHECK_EQUAL(only_device()->kernels, 1);
-    CHECK_EQUAL(only_device()->first_ns, ends_ns);
+    CHECK_EQUAL(device()->kernels, 1);
+    CHECK_EQUAL(device()->first_ns, ends_ns);
     CHECK_EQUAL(the_ledger.header->gpu_epoch, the_ledger.header->epoch);
     uint64_t traced_ns = busy_sum_ns();
     int64_t since_reset_ns = window(0)->end_ns - clock_ns(the_ledger.header->reset_ticks);
@@ -624,8 +587,8 @@ TEST(calls_and_activities_lie_on_one_axis_however_long_the_run)
     let_pass(20000000);
     set_event_at(in_a_call_ns());
     gpu_end();
-    CHECK_EQUAL(only_device()->state_ns[LEDGER_COMPUTING | LEDGER_IN_MPI], 1000);
-    CHECK_EQUAL(only_device()->state_ns[LEDGER_COMPUTING], 0);
+    CHECK_EQUAL(device()->state_ns[LEDGER_COMPUTING | LEDGER_IN_MPI], 1000);
+    CHECK_EQUAL(device()->state_ns[LEDGER_COMPUTING], 0);
 }
 
 TEST(when_gpu_yield_returns_no_call_of_ours_is_under_way)

@@ -142,16 +142,6 @@ TEST(a_full_ring_is_handed_over_but_for_its_oldest)
     CHECK_EQUAL(taken, HOST_TIME_SLOTS - 1);
 }
 
-TEST(without_memory_for_a_ring_calls_are_lost_and_counted)
-{
-    enter_thread();
-    thread.unrecorded = 3; /* there was none before */
-    add(0, 2);
-    CHECK(thread.ring == NULL);
-    CHECK_EQUAL(collected(), 5);
-    CHECK_EQUAL(collected(), 0);
-}
-
 /* Threads that call while their rings are read. Each call's end follows from its begin, so a torn
  * slot is detected by its length. */
 static struct host_time several[THREADS];

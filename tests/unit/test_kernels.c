@@ -42,17 +42,6 @@ static const char *name_of(uint32_t number)
     return name;
 }
 
-TEST(a_buffer_that_is_used_again_is_another_name)
-{
-    begin();
-    char name[32] = "first";
-    kernels_find(name);
-    strcpy(name, "other");
-    CHECK_EQUAL(kernels_find(name).number, 2);
-    CHECK_TEXT(name_of(1), "first");
-    CHECK_TEXT(name_of(2), "other");
-}
-
 TEST(kernels_beyond_the_most_are_others)
 {
     begin();
@@ -123,10 +112,4 @@ TEST(names_take_a_bounded_part_of_the_ledger)
     name[0] = '!';
     CHECK_EQUAL(kernels_find(name).number, LEDGER_KERNEL_OTHER);
     CHECK_EQUAL(the_ledger.header->chunk_count, KERNELS_MOST_CHUNKS);
-}
-
-TEST(a_name_that_cannot_be_read_is_a_kernel_too)
-{
-    begin();
-    CHECK_TEXT(name_of(kernels_find(NULL).number), "unnamed kernel");
 }

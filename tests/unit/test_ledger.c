@@ -24,25 +24,6 @@ static uint32_t chunks_until_full(void)
     return count;
 }
 
-TEST(a_new_ledger_describes_itself)
-{
-    CHECK_EQUAL(ledger_open("ledger", 1 << 20), 0);
-    struct ledger_header header;
-    int file = open("ledger", O_RDONLY);
-    CHECK_EQUAL(read(file, &header, sizeof header), sizeof header);
-    CHECK(memcmp(header.magic, LEDGER_MAGIC, 16) == 0);
-    CHECK_EQUAL(header.version, LEDGER_VERSION);
-    CHECK_EQUAL(header.header_bytes, 4096);
-    CHECK_EQUAL(header.chunk_bytes, 65536);
-    CHECK_EQUAL(header.chunk_header_bytes, 64);
-    CHECK_EQUAL(header.cell_bytes, sizeof(struct ledger_cell));
-    CHECK_EQUAL(header.histogram_buckets, HISTOGRAM_BUCKETS);
-    CHECK_EQUAL(header.chunk_count, 0);
-    CHECK_EQUAL(header.ended, LEDGER_RUNNING);
-    CHECK_EQUAL(header.world_rank, -1);
-    CHECK_EQUAL(header.pid, getpid());
-}
-
 TEST(a_file_that_exists_is_refused_and_left_alone)
 {
     write_file("ledger", "precious");
@@ -72,83 +53,9 @@ TEST(nothing_behind_the_end_of_the_file_is_touched)
     ledger_touch();
 }
 
-/* Then it is the first descriptor that is free. */
-TEST(a_job_may_have_closed_its_standard_input)
-{
-    close(STDIN_FILENO);
-    CHECK_EQUAL(ledger_open("ledger", 32 << 20), 0);
-    CHECK(chunks_until_full() > 400);
-}
-
-static const struct ledger_fact *first_fact(void)
-{
-    return ledger_entry(ledger_chunk_at(the_ledger.header, 0), 0);
-}
-
-TEST(a_value_longer_than_a_chunk_is_cut)
-{
-    static char value[3 * LEDGER_CHUNK_BYTES];
-    memset(value, 'v', sizeof value - 1);
-    ledger_open("ledger", 1 << 20);
-    ledger_fact("environment", value);
-    ledger_fact("host", "node-17");
-    CHECK(first_fact()->value_bytes < LEDGER_CHUNK_BYTES);
-    CHECK(first_fact()->value_bytes > LEDGER_CHUNK_BYTES / 2);
-    CHECK(ledger_chunk_at(the_ledger.header, 0)->used <=
-          LEDGER_CHUNK_BYTES - LEDGER_CHUNK_HEADER_BYTES);
-}
-
-/* A fact of as many bytes in the ledger. */
-static void fact_of(size_t bytes)
-{
-    static char value[LEDGER_CHUNK_BYTES];
-    memset(value, 'v', sizeof value);
-    value[bytes - sizeof(struct ledger_fact) - 1] = '\0';
-    ledger_fact("k", value);
-}
-
-TEST(facts_fill_a_chunk_to_its_last_byte)
-{
-    enum { CAPACITY = LEDGER_CHUNK_BYTES - LEDGER_CHUNK_HEADER_BYTES, MOST = 4096 };
-    ledger_open("ledger", 1 << 20);
-    size_t left = CAPACITY;
-    for (; left > MOST; left -= MOST)
-        fact_of(MOST);
-    fact_of(left);
-    CHECK_EQUAL(the_ledger.header->chunk_count, 1);
-    CHECK_EQUAL(ledger_chunk_at(the_ledger.header, 0)->used, CAPACITY);
-    fact_of(16);
-    CHECK_EQUAL(the_ledger.header->chunk_count, 2);
-    CHECK_EQUAL(ledger_chunk_at(the_ledger.header, 1)->used, 16);
-}
-
 /* Threads */
 
 enum { THREADS = 4 };
-
-static void *fill_chunks(void *number)
-{
-    struct ledger_chunk *chunk;
-    while ((chunk = ledger_chunk(LEDGER_PEERS, 1, (uint32_t)(uintptr_t)number)))
-        memset(ledger_entry(chunk, 0), 'a' + (int)(uintptr_t)number, ledger_chunk_capacity(1));
-    return NULL;
-}
-
-static void check_filled_by_its_thread(struct ledger_chunk *chunk)
-{
-    const char *bytes = ledger_entry(chunk, 0);
-    CHECK_EQUAL(bytes[0], 'a' + (int)chunk->thread);
-    CHECK(memcmp(bytes, bytes + 1, ledger_chunk_capacity(1) - 1) == 0);
-}
-
-TEST(the_chunks_of_two_threads_do_not_overlap)
-{
-    ledger_open("ledger", LEDGER_HEADER_BYTES + 200 * LEDGER_CHUNK_BYTES);
-    unit_together(THREADS, fill_chunks, NULL);
-    CHECK_EQUAL(the_ledger.header->chunk_count, 200);
-    for (uint32_t i = 0; i < 200; i++)
-        check_filled_by_its_thread(ledger_chunk_at(the_ledger.header, i));
-}
 
 enum { APPENDED = 2500 };
 
@@ -196,14 +103,6 @@ static void check_place(enum ledger_place place, const char *path, const char *w
     CHECK_EQUAL(ledger_describe(said, sizeof said), place != LEDGER_REMOVED);
     snprintf(expected, sizeof expected, "the ledger %s %s", path, words);
     CHECK_TEXT(said, expected);
-}
-
-TEST(a_ledger_is_found_in_a_folder_that_was_renamed)
-{
-    open_in_folder();
-    CHECK(mkdir("other", 0700) == 0 && rename("folder", "other/new\nname (deleted)") == 0);
-    check_place(LEDGER_THERE, absolute("other/new\nname (deleted)/ledger"),
-                "stays and can be read as well");
 }
 
 TEST(a_ledger_that_was_removed_is_not_said_to_be_there)
@@ -278,14 +177,6 @@ static void touch_every_byte(uint32_t chunks)
                LEDGER_CHUNK_BYTES - LEDGER_CHUNK_HEADER_BYTES);
 }
 
-TEST(a_disk_that_is_full_at_the_start_is_said_and_left_clean)
-{
-    mount_here("disk", "tmpfs", "size=64k");
-    CHECK_EQUAL(ledger_open("disk/ledger", 64 << 20), ENOSPC);
-    CHECK(!is_there("disk/ledger"));
-    CHECK(the_ledger.header == NULL);
-}
-
 /* `ulimit -f`: beyond it the kernel sends SIGXFSZ, which by default ends the job. */
 static void limit_file_size(rlim_t bytes)
 {
@@ -300,13 +191,6 @@ TEST(a_limit_on_file_sizes_ends_the_growth_without_a_signal)
     uint32_t chunks = chunks_until_full();
     CHECK(chunks >= 8);
     CHECK(chunks <= 15);
-}
-
-TEST(a_limit_below_the_smallest_ledger_is_said_without_a_signal)
-{
-    limit_file_size(4096);
-    CHECK_EQUAL(ledger_open("ledger", 64 << 20), EFBIG);
-    CHECK(!is_there("ledger"));
 }
 
 static char said[PATH_MAX + 512];

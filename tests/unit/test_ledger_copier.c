@@ -4,6 +4,7 @@
 #include "ledger/ledger.h"
 #include "record/call.h"
 #include "record/recording.h"
+#include "ledger_reader.h"
 #include "unit.h"
 
 #include <fcntl.h>
@@ -128,18 +129,6 @@ static void record(void)
     CHECK(is_counted());
 }
 
-static bool has_fact(const char *key, const char *value)
-{
-    char fact[256];
-    int length = snprintf(fact, sizeof fact, "%s%s", key, value);
-    for (uint32_t i = 0; i < the_ledger.header->chunk_count; i++) {
-        const struct ledger_chunk *chunk = ledger_chunk_at(the_ledger.header, i);
-        if (chunk->kind == LEDGER_FACTS && memmem(chunk + 1, chunk->used, fact, (size_t)length))
-            return true;
-    }
-    return false;
-}
-
 TEST(calls_are_counted_within_the_time_window_alone)
 {
     begin("60", "1", "2");
@@ -152,7 +141,8 @@ TEST(calls_are_counted_within_the_time_window_alone)
         sched_yield();
     ledger_copier_end(false);
     CHECK(!is_counted());
-    CHECK(has_fact("unseen.off", "COMMPROF_BEGIN_S=1, COMMPROF_END_S=2"));
+    CHECK_TEXT(reader_fact(the_ledger.header, "unseen.off"),
+               "COMMPROF_BEGIN_S=1, COMMPROF_END_S=2");
 }
 
 TEST(a_window_that_has_not_begun_at_the_end_never_does)

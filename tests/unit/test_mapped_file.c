@@ -37,11 +37,6 @@ TEST(a_path_that_just_fits_is_found)
     CHECK(access(file.path, F_OK) == 0);
 }
 
-TEST(a_path_that_is_one_byte_too_long_is_not_found)
-{
-    CHECK(!mapped_file_find(map_at_path_of(PATH_MAX), &file));
-}
-
 TEST(an_address_at_which_no_mapping_begins_has_no_file)
 {
     char *address = map("file");

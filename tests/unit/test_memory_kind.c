@@ -57,37 +57,12 @@ TEST(an_answer_of_device_holds_for_its_region)
     CHECK_EQUAL(asked, 2);
 }
 
-TEST(any_other_answer_holds_for_its_page)
-{
-    char *const others[] = {HOST, MANAGED, PINNED};
-    static const unsigned KINDS[] = {LEDGER_HOST, LEDGER_MANAGED, LEDGER_PINNED};
-    begin();
-    for (int i = 0; i < 3; i++) {
-        asked = 0;
-        find_times(others[i] + 5, 1, KINDS[i]);
-        find_times(others[i] + PAGE - 1, 1, KINDS[i]);
-        CHECK_EQUAL(asked, 1);
-        find_times(others[i] + PAGE, 1, KINDS[i]);
-        CHECK_EQUAL(asked, 2);
-    }
-}
-
 TEST(one_hit_in_sixty_four_is_checked)
 {
     begin();
     find_times(DEVICE, 1 + 10 * CHECKED, LEDGER_DEVICE);
     CHECK_EQUAL(asked, 1 + 10);
     CHECK_EQUAL(the_ledger.header->gpu_memory_kind_queries, 1 + 10);
-    CHECK_EQUAL(the_ledger.header->gpu_memory_kind_changes, 0);
-}
-
-TEST(an_old_answer_is_checked)
-{
-    begin();
-    find_times(DEVICE, 1, LEDGER_DEVICE);
-    let_answers_get_old();
-    find_times(DEVICE, 1, LEDGER_DEVICE);
-    CHECK_EQUAL(asked, 2);
     CHECK_EQUAL(the_ledger.header->gpu_memory_kind_changes, 0);
 }
 
@@ -276,11 +251,4 @@ TEST(each_completion_of_a_persistent_request_has_its_memory_kind)
     CHECK_EQUAL(counted(CALL_Send_init, LEDGER_CALL, BOTH(LEDGER_MANAGED)), 1);
     CHECK_EQUAL(counted(CALL_Send_init, LEDGER_COMPLETION, BOTH(LEDGER_MANAGED)), 3);
     CHECK_EQUAL(asked, 1);
-}
-
-TEST(an_answer_that_makes_no_sense_is_host)
-{
-    begin();
-    all_is = LEDGER_MEMORY_KINDS;
-    CHECK_EQUAL(memory_kind_find(DEVICE), LEDGER_HOST);
 }

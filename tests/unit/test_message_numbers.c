@@ -74,30 +74,6 @@ TEST(an_envelope_that_two_threads_use_has_no_numbers_from_there_on)
     CHECK_EQUAL(message_count(received(TAG + 1), &SECOND), 2);
 }
 
-TEST(receives_of_two_threads_are_uncertain_if_one_is_a_wildcard)
-{
-    message_numbers_begin(true, 8);
-    message_claim_receive(SLOT, false, &FIRST);
-    message_claim_receive(SLOT, false, &SECOND);
-    CHECK(message_order_is_certain(SLOT));
-    message_claim_receive(SLOT, true, &SECOND);
-    CHECK(!message_order_is_certain(SLOT));
-    message_claim_receive(OTHER_SLOT, true, &FIRST);
-    CHECK(message_order_is_certain(OTHER_SLOT));
-}
-
-TEST(a_wildcard_that_overtakes_another_makes_all_uncertain_until_none_is_in_progress)
-{
-    message_numbers_begin(false, 8);
-    uint16_t first = message_wildcard_begin(SLOT), second = message_wildcard_begin(SLOT);
-    CHECK(!message_wildcard_end(SLOT, second, &FIRST));
-    uint16_t third = message_wildcard_begin(SLOT);
-    CHECK(!message_wildcard_end(SLOT, first, &FIRST));
-    CHECK(!message_wildcard_end(SLOT, third, &FIRST));
-    CHECK(message_order_is_certain(SLOT));
-    CHECK(message_wildcard_end(SLOT, message_wildcard_begin(SLOT), &FIRST));
-}
-
 TEST(a_wildcard_beside_another_receive_is_uncertain)
 {
     message_numbers_begin(false, 8);

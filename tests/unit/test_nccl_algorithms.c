@@ -3,6 +3,7 @@
 #include "ledger/ledger.h"
 #include "record/call_table.h"
 #include "record/recording.h"
+#include "ledger_reader.h"
 #include "unit.h"
 
 static void begin(void)
@@ -25,16 +26,12 @@ static void launch(uint64_t bytes, const char *protocol)
 
 static uint64_t count_of(uint64_t bytes, const char *protocol, bool is_folded)
 {
+    const struct ledger_algorithm *entry;
     uint64_t count = 0;
-    for (uint32_t at = 0; at < the_ledger.header->chunk_count; at++) {
-        struct ledger_chunk *chunk = ledger_chunk_at(the_ledger.header, at);
-        for (uint32_t i = 0; chunk->kind == LEDGER_ALGORITHMS && i < chunk->used; i++) {
-            const struct ledger_algorithm *entry = ledger_entry(chunk, i);
-            bool is_it = entry->bytes == bytes && entry->is_folded == is_folded &&
-                         strcmp(entry->protocol, protocol) == 0;
-            count += is_it && entry->epoch == the_ledger.header->epoch ? entry->count : 0;
-        }
-    }
+    READER_EACH(entry, the_ledger.header, LEDGER_ALGORITHMS)
+        if (entry->bytes == bytes && entry->is_folded == is_folded &&
+            strcmp(entry->protocol, protocol) == 0 && entry->epoch == the_ledger.header->epoch)
+            count += entry->count;
     return count;
 }
 

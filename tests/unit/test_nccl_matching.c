@@ -362,20 +362,6 @@ TEST(operations_without_work_have_no_kernel)
     CHECK_EQUAL(unmatched(), 0);
 }
 
-TEST(kernels_of_graphs_are_nobodys)
-{
-    the_device_was_idle_first();
-    allreduce(7, 64, 200);
-    CHECK_EQUAL(gpu_observer->kernel(&(struct gpu_event){.start_ns = origin_ns + 205 * US,
-                                                         .end_ns = origin_ns + 206 * US,
-                                                         .context = CONTEXT_NUMBER,
-                                                         .stream = 7,
-                                                         .flags = LEDGER_ACTIVITY_GRAPH}),
-                0);
-    last_kernel(7, 210, 250, 400);
-    check_attributed(CALL_ncclAllReduce, 64, 1, 40);
-}
-
 /* PyTorch runs collectives that the host waits for on the compute stream. */
 TEST(communication_kernels_of_other_libraries_on_the_stream_are_not_counted)
 {
@@ -462,18 +448,6 @@ TEST(after_a_failed_group_nothing_is_attributed_up_to_the_next_gap)
     last_kernel(7, 210, 250, 400);
     check_attributed(CALL_ncclAllReduce, 64, 0, 0);
     CHECK_EQUAL(unmatched(), 2);
-}
-
-/* Gaps are reported half a second late, a loss at once. */
-TEST(a_gap_from_before_a_loss_says_nothing_of_what_is_behind_it)
-{
-    the_device_was_idle_first();
-    add(7, CALL_ncclSend, 32, NCCL_KERNELS_ONE);
-    nccl_groups_launching(ticks(2000));
-    nccl_groups_launched(ticks(2000), ticks(2010),
-                         NCCL_LAUNCH_FAILED); /* but it does have a kernel */
-    idle(1000, 1100);
-    check_nothing_attributed_before_the_next_gap();
 }
 
 TEST(of_a_group_without_room_no_part_is_taken_for_the_whole)
@@ -577,14 +551,4 @@ TEST(the_samples_of_a_group_say_when_it_was_done_and_that_they_share)
     CHECK_EQUAL(samples[0]->device_span, 1000 << 1);
     CHECK_EQUAL(samples[1]->device_span, 2000 << 1 | LEDGER_DEVICE_SPAN_SHARED);
     CHECK_EQUAL(samples[2]->completed_ticks, ticks(282));
-}
-
-TEST(an_operation_from_before_a_reset_does_not_count)
-{
-    the_device_was_idle_first();
-    allreduce(7, 64, 200);
-    recording_reset();
-    last_kernel(7, 210, 250, 400);
-    check_attributed(CALL_ncclAllReduce, 64, 0, 0);
-    CHECK_EQUAL(unmatched(), 0);
 }

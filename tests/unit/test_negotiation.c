@@ -97,12 +97,7 @@ static void exchange_all(const struct row *row, unsigned number)
 /* The entry of this place, in the order in which they were made; NULL: there is none. */
 static const void *entry(enum ledger_kind kind, unsigned place)
 {
-    for (uint32_t i = 0; i < the_ledger.header->chunk_count; i++) {
-        const struct ledger_chunk *chunk = reader_chunk(the_ledger.header, i);
-        if (chunk->kind == kind && place < chunk->used)
-            return reader_entry(chunk, place);
-    }
-    return NULL;
+    return reader_nth(the_ledger.header, kind, place);
 }
 
 static void check(const struct row *row)

@@ -2,6 +2,7 @@
 
 #include "base/settings.h"
 #include "ledger/ledger.h"
+#include "ledger_reader.h"
 #include "unit.h"
 
 #include <stdarg.h>
@@ -35,28 +36,6 @@ static const char *says(const char *question, char *const arguments[])
 }
 
 #define PROGRAM(...) says("program", (char *[]){__VA_ARGS__, NULL})
-
-TEST(a_program_is_called_by_its_file_a_script_or_module_by_its_name)
-{
-    CHECK_TEXT(PROGRAM("./solver"), "solver");
-    CHECK_TEXT(PROGRAM("/opt/apps/bin/lmp_mpi", "-in", "in.lj"), "lmp_mpi");
-    CHECK_TEXT(PROGRAM("solver.exe"), "solver.exe");
-    CHECK_TEXT(PROGRAM("python3", "-u", "train.py"), "train");
-    CHECK_TEXT(PROGRAM("/usr/bin/python3.11", "examples/train.py", "--epochs", "3"), "train");
-    CHECK_TEXT(PROGRAM("python", "train"), "train");
-    CHECK_TEXT(PROGRAM("julia", "--project=.", "heat.jl"), "heat");
-    CHECK_TEXT(PROGRAM("julia", "-e", "login()"), "julia");
-    CHECK_TEXT(PROGRAM("julia", "-E", "login(\"hunter2\")"), "julia");
-    CHECK_TEXT(PROGRAM("python", "-m", "pkg.mod"), "pkg.mod");
-    CHECK_TEXT(PROGRAM("python3", "-u", "-m", "trainer", "--lr", "0.1"), "trainer");
-    CHECK_TEXT(PROGRAM("python3", "-X", "dev", "train.py"), "train"); /* an option's value */
-    CHECK_TEXT(PROGRAM("python3", "-W", "ignore", "train.py"), "train");
-    CHECK_TEXT(PROGRAM("python3", "-c", "import this"), "python3");
-    CHECK_TEXT(PROGRAM("python3"), "python3");
-    CHECK_TEXT(PROGRAM("my solver;rm -rf *"), "my-solver-rm--rf--"); /* as a file's name */
-    CHECK_TEXT(PROGRAM("/bin/"), "program");
-    CHECK_TEXT(PROGRAM(""), "program");
-}
 
 /* Job ids */
 
@@ -102,40 +81,11 @@ TEST(a_job_id_is_the_schedulers_and_the_launchers_and_of_an_array_the_elements)
     }
 }
 
-/* Hydra's proxies name the launch on their command line; ranks may have a shell or two between. */
-TEST(ranks_under_one_hydra_have_one_id)
-{
-    launched_by_nobody();
-    char *const proxy[] = {
-        "hydra_pmi_proxy", "--control-port", "node17:40001", "--pgid", "0", NULL};
-    char *const spawned[] = {
-        "hydra_pmi_proxy", "--control-port", "node17:40001", "--pgid", "2", NULL};
-    CHECK_TEXT(says("job id of a grandchild", proxy), "node17-40001");
-    CHECK_TEXT(says("job id of a grandchild", spawned), "node17-40001-2");
-}
-
 /* Facts */
-
-static void fact(const char *wanted, char *value, size_t bytes)
-{
-    value[0] = '\0';
-    for (uint32_t i = 0; i < the_ledger.header->chunk_count; i++) {
-        struct ledger_chunk *chunk = ledger_chunk_at(the_ledger.header, i);
-        for (uint32_t at = 0; chunk->kind == LEDGER_FACTS && at < chunk->used;) {
-            const struct ledger_fact *fact = ledger_entry(chunk, at);
-            const char *key = (const char *)(fact + 1);
-            if (strlen(wanted) == fact->key_bytes && memcmp(key, wanted, fact->key_bytes) == 0)
-                snprintf(value, bytes, "%.*s", (int)fact->value_bytes, key + fact->key_bytes);
-            at += (uint32_t)((sizeof *fact + fact->key_bytes + fact->value_bytes + 7) & ~7u);
-        }
-    }
-}
 
 static const char *recorded(const char *key)
 {
-    static char value[4096];
-    fact(key, value, sizeof value);
-    return value;
+    return reader_fact(the_ledger.header, key);
 }
 
 static void record(void)

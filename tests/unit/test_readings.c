@@ -5,6 +5,7 @@
 #include "base/settings.h"
 #include "gpu/activity.h"
 #include "ledger/ledger.h"
+#include "ledger_reader.h"
 #include "unit.h"
 
 #include <pthread.h>
@@ -93,39 +94,18 @@ struct found {
 static struct found found(void)
 {
     struct found all = {.least_tick = UINT32_MAX};
-    for (uint32_t i = 0; i < the_ledger.header->chunk_count; i++) {
-        struct ledger_chunk *chunk = ledger_chunk_at(the_ledger.header, i);
-        for (uint32_t at = 0; chunk->kind == LEDGER_READINGS && at < chunk->used; at++) {
-            const struct ledger_reading *entry = ledger_entry(chunk, at);
-            if (!entry->live)
-                continue;
-            all.live++;
-            all.least_tick = entry->tick < all.least_tick ? entry->tick : all.least_tick;
-            if (entry->tick >= all.most_tick) {
-                all.most_tick = entry->tick;
-                all.last = *entry;
-            }
+    const struct ledger_reading *entry;
+    READER_EACH(entry, the_ledger.header, LEDGER_READINGS) {
+        if (!entry->live)
+            continue;
+        all.live++;
+        all.least_tick = entry->tick < all.least_tick ? entry->tick : all.least_tick;
+        if (entry->tick >= all.most_tick) {
+            all.most_tick = entry->tick;
+            all.last = *entry;
         }
     }
     return all;
-}
-
-TEST(a_reading_is_kept_as_it_was_said)
-{
-    begin();
-    fake.says =
-        (struct gpu_reading){1, 2, 3, 4, 5, 6, 7, LEDGER_READING_KNOWN | LEDGER_READING_HEAT};
-    take(1);
-    struct ledger_reading last = found().last;
-    CHECK_EQUAL(last.nvlink_sent_bytes, 1);
-    CHECK_EQUAL(last.nvlink_received_bytes, 2);
-    CHECK_EQUAL(last.pcie_sent_bytes, 3);
-    CHECK_EQUAL(last.pcie_received_bytes, 4);
-    CHECK_EQUAL(last.memory_used_bytes, 5);
-    CHECK_EQUAL(last.clock_mhz, 7);
-    CHECK_EQUAL(last.limits, LEDGER_READING_KNOWN | LEDGER_READING_HEAT);
-    CHECK_EQUAL(last.device, 1);
-    CHECK_EQUAL(activity_device(1)->memory_bytes, 6);
 }
 
 TEST(sensors_are_read_once_a_period_of_devices_in_use)

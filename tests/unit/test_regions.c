@@ -5,6 +5,7 @@
 #include "fake_mpi.h"
 #include "ledger/ledger.h"
 #include "record/announce.h"
+#include "ledger_reader.h"
 #include "unit.h"
 
 #include <pthread.h>
@@ -43,14 +44,10 @@ static void call_mpi(void)
 
 static const struct ledger_region *entry_of(unsigned region)
 {
-    for (uint32_t i = 0; i < the_ledger.header->chunk_count; i++) {
-        struct ledger_chunk *chunk = ledger_chunk_at(the_ledger.header, i);
-        for (uint32_t k = 0; chunk->kind == LEDGER_REGIONS && k < chunk->used; k++) {
-            const struct ledger_region *entry = ledger_entry(chunk, k);
-            if (entry->region == region)
-                return entry;
-        }
-    }
+    const struct ledger_region *entry;
+    READER_EACH(entry, the_ledger.header, LEDGER_REGIONS)
+        if (entry->region == region)
+            return entry;
     return NULL;
 }
 
@@ -74,24 +71,6 @@ static uint64_t calls_in(const char *path)
     return count;
 }
 
-TEST(a_call_counts_in_the_innermost_region)
-{
-    begin();
-    call_mpi();
-    commprof_region_begin("epoch");
-    call_mpi();
-    commprof_region_begin("forward");
-    call_mpi();
-    call_mpi();
-    CHECK_TEXT(here(), "epoch/forward");
-    commprof_region_end();
-    call_mpi();
-    commprof_region_end();
-    CHECK_EQUAL(calls_in(""), 1);
-    CHECK_EQUAL(calls_in("epoch"), 2);
-    CHECK_EQUAL(calls_in("epoch/forward"), 2);
-}
-
 TEST(a_path_at_once_is_the_same_as_step_by_step)
 {
     begin();
@@ -100,18 +79,6 @@ TEST(a_path_at_once_is_the_same_as_step_by_step)
     commprof_region_begin("epoch");
     commprof_region_begin("forward");
     CHECK_EQUAL(this_thread->region >> CELL_KEY_REGION_BIT, 1);
-}
-
-TEST(an_end_too_many_does_nothing)
-{
-    begin();
-    commprof_region_end();
-    commprof_region_begin("forward");
-    commprof_region_end();
-    commprof_region_end();
-    CHECK_TEXT(here(), "");
-    commprof_region_begin("backward");
-    CHECK_TEXT(here(), "backward");
 }
 
 TEST(a_region_whose_name_is_too_long_is_counted_in_its_parent)
@@ -168,22 +135,6 @@ TEST(calls_are_not_lost_when_regions_fill_the_ledger)
     CHECK(the_ledger.header->folded_cells > 0);
     CHECK_EQUAL(the_ledger.header->dropped_calls, 0);
     CHECK_EQUAL(count, 4000);
-}
-
-TEST(regions_that_lie_too_deep_are_left_one_by_one)
-{
-    begin();
-    for (int i = 0; i < REGIONS_DEEP + 10; i++)
-        commprof_region_begin("r");
-    CHECK_EQUAL(strlen(here()), 2 * REGIONS_DEEP - 1);
-    for (int i = 0; i < 10; i++)
-        commprof_region_end();
-    CHECK_EQUAL(strlen(here()), 2 * REGIONS_DEEP - 1);
-    for (int i = 0; i < REGIONS_DEEP - 1; i++)
-        commprof_region_end();
-    CHECK_TEXT(here(), "r");
-    commprof_region_end();
-    CHECK_TEXT(here(), "");
 }
 
 TEST(regions_that_lie_too_deep_count_as_open)

@@ -58,31 +58,6 @@ static bool forget(mpi_handle handle, struct request *forgotten)
     return requests_forget(handle, &TWO_THREADS[0], UINT64_MAX, forgotten);
 }
 
-TEST(a_request_completes_as_it_was_tracked)
-{
-    begin(false);
-    struct ledger_sample sample;
-    struct request done, request = {.start_ticks = 11,
-                                    .bytes = 22,
-                                    .volume_bytes = 33,
-                                    .sample = &sample,
-                                    .peer = 4,
-                                    .call = 5,
-                                    .slot = 6,
-                                    .flags = REQUEST_RECEIVE | REQUEST_ACTIVE};
-    CHECK(requests_track(0x7f0012345678, &request));
-    CHECK(complete(0x7f0012345678, UINT64_MAX, &done));
-    CHECK_EQUAL(done.start_ticks, 11);
-    CHECK_EQUAL(done.bytes, 22);
-    CHECK_EQUAL(done.volume_bytes, 33);
-    CHECK(done.sample == &sample);
-    CHECK_EQUAL(done.peer, 4);
-    CHECK_EQUAL(done.call, 5);
-    CHECK_EQUAL(done.slot, 6);
-    CHECK_EQUAL(done.flags, REQUEST_RECEIVE | REQUEST_ACTIVE);
-    CHECK_EQUAL(done.blocked_ticks, 0);
-}
-
 /* Out of memory for the table: the job continues without one. */
 TEST(without_a_table_nothing_is_tracked)
 {
@@ -92,18 +67,6 @@ TEST(without_a_table_nothing_is_tracked)
     CHECK(!requests_start(requests_inactive(0x1000), 5, 5, NULL));
     CHECK(!complete(0x1000, UINT64_MAX, &done));
     CHECK(!forget(0x1000, &done));
-}
-
-TEST(a_request_completes_where_the_counter_has_gone_backwards)
-{
-    begin(false);
-    struct request done;
-    track(0x1000, 500, REQUEST_ACTIVE); /* starts at 600 */
-    requests_blocked(0x1000, 49, 599);
-    CHECK(complete(0x1000, 599, &done));
-    CHECK_EQUAL(done.bytes, 500);
-    CHECK_EQUAL(done.start_ticks, 599);
-    CHECK_EQUAL(done.blocked_ticks, 0);
 }
 
 /* The first slot of a bucket and seven more need no chunk; behind them, one is the index of the
@@ -276,17 +239,6 @@ TEST(of_sends_that_share_a_handle_a_thread_completes_its_own)
     CHECK_EQUAL(completed_by(0, SHARED_HANDLE, 200, 210), 100);
     CHECK_EQUAL(completed_by(0, SHARED_HANDLE, 220, 230), 120);
     CHECK_EQUAL(completed_by(0, SHARED_HANDLE, 240, 250), 140); /* another thread may complete it */
-}
-
-TEST(blocked_time_beyond_the_time_since_the_start_is_not_charged)
-{
-    begin(true);
-    struct request done;
-    start_by(0, HANDLE, 100, 180, RECEIVED);
-    requests_blocked(HANDLE, 15, 195);
-    requests_blocked(HANDLE, 10, 205);
-    CHECK(complete(HANDLE, 205, &done));
-    CHECK_EQUAL(done.blocked_ticks, 105);
 }
 
 /* A thread takes its request, one instruction after the other. Between any two of them, from the
@@ -496,14 +448,4 @@ TEST(an_inactive_persistent_request_can_be_freed)
     track(0x1000, 8, REQUEST_PERSISTENT);
     CHECK(forget(0x1000, &forgotten));
     CHECK(!(forgotten.flags & REQUEST_ACTIVE));
-}
-
-TEST(a_request_is_not_charged_with_time_before_it_started)
-{
-    begin(false);
-    struct request done;
-    track(0x1000, 900, REQUEST_ACTIVE); /* starts at 1000 */
-    requests_blocked(0x1000, 570, 1070);
-    CHECK(complete(0x1000, UINT64_MAX, &done));
-    CHECK_EQUAL(done.blocked_ticks, 70);
 }

@@ -219,29 +219,6 @@ TEST(a_job_that_has_no_ledger_yet_has_the_folder)
     unit_elsewhere(open_beside_the_parent);
 }
 
-/* A process of another PID namespace looks like one of another node. */
-static void claim_from_elsewhere(void)
-{
-    char boot_id[64], claim[200];
-    host_boot_id(boot_id, sizeof boot_id);
-    snprintf(claim, sizeof claim, "1 node17 %s pid:[1] 4711 99 ", boot_id);
-    CHECK(mkdir("run", 0777) == 0 && mkdir("run/.jobs", 0777) == 0);
-    CHECK(symlink(claim, "run/.jobs/job-1") == 0 && symlink("1", "run/.jobs/run-1") == 0);
-}
-
-TEST(who_finds_the_claim_of_a_process_that_cannot_be_seen_is_told_what_to_do)
-{
-    claim_from_elsewhere();
-    check_alone_in("run/job-");
-    CHECK(strstr(folder.moved, here("run is left alone: process 4711 of node17 may write to it, "
-                                    "which cannot be seen from this node; "
-                                    "if it has ended, rename the folder; this run is in ")));
-    CHECK(rename("run", "run-of-the-killed-job") == 0);
-    CHECK_EQUAL(open_alone("run"), 0);
-    CHECK_TEXT(folder.path, here("run"));
-    CHECK_TEXT(folder.moved, "");
-}
-
 static void open_beside_a_ledger(void)
 {
     check_alone_in("run/job-");
@@ -451,17 +428,6 @@ TEST(a_file_in_the_way_is_said)
     CHECK_TEXT(content_of("run"), "not a folder");
 }
 
-TEST(a_folder_that_may_not_be_made_or_written_to_is_said)
-{
-    CHECK(mkdir("locked", 0755) == 0);
-    CHECK(mkdir("locked/there", 0755) == 0);
-    CHECK(chmod("locked", 0555) == 0 && chmod("locked/there", 0555) == 0);
-    become_nobody();
-    check_replaced("locked/run", "Permission denied");
-    check_replaced("locked/there", "Permission denied");
-    CHECK(strstr(said, "locked/there: Permission denied"));
-}
-
 TEST(a_file_system_that_is_read_only_is_said)
 {
     mount_here("disk", "tmpfs", NULL);
@@ -469,14 +435,6 @@ TEST(a_file_system_that_is_read_only_is_said)
     CHECK(mount(NULL, "disk", NULL, MS_REMOUNT | MS_RDONLY, NULL) == 0);
     check_replaced("disk/run", "Read-only file system");
     check_replaced("disk/there", "Read-only file system");
-}
-
-TEST(a_sites_profile_goes_to_no_other_folder)
-{
-    write_file("run", "in the way");
-    settings.profile = PROFILE_SITE;
-    CHECK_EQUAL(open_as_job("4711", 0), ENOTDIR);
-    CHECK_TEXT(said, "");
 }
 
 TEST(somebody_elses_folder_among_everybody_s_is_not_used)
@@ -686,15 +644,6 @@ TEST(a_rank_that_still_runs_keeps_its_folder_though_those_before_it_are_in_an_ar
     unit_elsewhere(open_beside_the_ledger_of_rank_3);
 }
 
-TEST(a_dangling_link_of_an_earlier_run_is_moved_aside)
-{
-    CHECK_EQUAL(open_with("run", 0), 0);
-    CHECK(symlink("/nowhere/rank-0.ledger", folder.ledger) == 0);
-    CHECK_EQUAL(open_with("run", 0), 0);
-    CHECK(!is_there("run/rank-0.ledger"));
-    CHECK(is_there("run/earlier-1/rank-0.ledger"));
-}
-
 /* A ledger outside the run folder */
 
 /* ramfs is not a safe file system, and cannot reserve space. */
@@ -702,17 +651,6 @@ static void open_on_an_unsafe_file_system(void)
 {
     mount_here("network", "ramfs", NULL);
     CHECK_EQUAL(open_with("network/run", 2), 0);
-}
-
-TEST(an_unsafe_file_system_has_its_ledgers_on_the_node)
-{
-    open_on_an_unsafe_file_system();
-    CHECK_EQUAL(open_ledger(2), 0);
-    CHECK(lies_in(folder.ledger_file, "/dev/shm"));
-    CHECK_TEXT(said, "");
-    CHECK_TEXT(the_ledger.path, folder.ledger_file);
-    run_folder_remove_ledger(&folder, true);
-    CHECK(!is_there(the_ledger.path));
 }
 
 TEST(a_folder_of_temporary_files_that_is_not_there_is_passed_over)
@@ -1025,16 +963,6 @@ TEST(a_folder_that_was_removed_is_said_and_not_made_again)
     CHECK(!is_there("run"));
 }
 
-TEST(a_folder_is_hidden_from_a_process_with_another_root)
-{
-    open_run();
-    CHECK_EQUAL(mkdir("root", 0700), 0);
-    if (chroot("root") != 0)
-        unit_skip("needs root");
-    CHECK_EQUAL(run_folder_find(&folder), FILESYSTEMS_OTHER_ROOT);
-    CHECK(run_folder_is_hidden(&folder, FILESYSTEMS_OTHER_ROOT));
-}
-
 /* Claims a folder whose path has this many bytes. */
 static int claim_path_of(size_t path_bytes, struct claim *claim)
 {
@@ -1064,11 +992,6 @@ static bool all_are_expected(int rank)
     return true;
 }
 
-static bool even_ones_are_expected(int rank)
-{
-    return rank % 2 == 0;
-}
-
 static void check_presence(const char *folders, int world_size, bool (*is_expected)(int rank),
                            enum presence presence, const char *words)
 {
@@ -1078,27 +1001,6 @@ static void check_presence(const char *folders, int world_size, bool (*is_expect
     CHECK_EQUAL(error, 0);
     if (presence != PRESENCE_ALL)
         CHECK_TEXT(text.ranks, words);
-}
-
-TEST(ranks_without_a_file_are_named)
-{
-    CHECK_EQUAL(mkdir("run", 0700), 0);
-    check_presence("run", 3, all_are_expected, PRESENCE_NONE, "there is no file of ranks 0-2");
-    write_file("run/rank-0.db", "");
-    write_file("run/rank-2.ledger", "");
-    write_file("run/rank-1.db.tmp", "");
-    write_file("run/rank-1.dbx", "");
-    write_file("run/rank-1.ledger.new", "");
-    write_file("run/rank-99.db", "");
-    check_presence("run", 3, all_are_expected, PRESENCE_SOME,
-                   "2 of 3 ranks (there is no file of rank 1)");
-    check_presence("run", 2, all_are_expected, PRESENCE_SOME,
-                   "1 of 2 ranks (there is no file of rank 1)");
-    check_presence("run", 3, even_ones_are_expected, PRESENCE_ALL, "");
-    check_presence("run", 8, all_are_expected, PRESENCE_SOME,
-                   "2 of 8 ranks (there is no file of ranks 1, 3-7)");
-    write_file("run/rank-1.db", "");
-    check_presence("run", 3, all_are_expected, PRESENCE_ALL, "");
 }
 
 TEST(so_many_missing_ranks_are_not_all_named)

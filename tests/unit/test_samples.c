@@ -220,20 +220,6 @@ static unsigned lowest_bit(uint64_t mask)
 
 /* Short runs */
 
-TEST(a_short_run_has_every_call)
-{
-    begin(LOG);
-    for (uint64_t at = 0; at < 10; at++) {
-        calls(0, at, 100);
-        calls(1, at, 7);
-    }
-    CHECK_EQUAL(the_ledger.header->window_mask, 0);
-    CHECK_EQUAL(check_thread(0, 10), 10);
-    CHECK_EQUAL(check_thread(1, 10), 10);
-    CHECK_EQUAL(found_calls(0, 3), 100);
-    CHECK_EQUAL(found_calls(1, 9), 7);
-}
-
 TEST(a_call_belongs_to_the_window_in_which_it_returns)
 {
     begin(LOG);
@@ -468,22 +454,6 @@ TEST(a_page_stays_as_long_as_its_gap_matters)
     CHECK_EQUAL(found_in(owner_of_thread(thread), 1).until_ticks, 0);
 }
 
-TEST(after_a_window_that_filled_the_log_others_are_sampled)
-{
-    begin(LOG);
-    for (uint64_t full = 1; full < 16; full++) {
-        begin_again(LOG);
-        fill_in_one_window(full);
-        for (uint64_t at = full + 1; at < 100; at++)
-            for (unsigned thread = 0; thread < 12; thread++)
-                calls(thread, at, 5);
-        uint64_t complete = 0;
-        for (unsigned thread = 0; thread < 12; thread++)
-            complete += check_thread(thread, 100);
-        CHECK(complete >= 12);
-    }
-}
-
 /* The record */
 
 static void record(uint64_t at, uint64_t end, unsigned chunks)
@@ -691,20 +661,6 @@ TEST(ranks_of_different_rates_have_at_least_about_half_of_what_the_less_sampled_
         }
 }
 
-/* Masks */
-
-TEST(the_next_window_is_the_first_above_without_bits_of_the_mask)
-{
-    for (uint64_t mask = 0; mask < 128; mask++)
-        for (uint64_t window = 0; window < 600; window++) {
-            uint64_t next = window + 1;
-            while (next & mask)
-                next++;
-            CHECK_EQUAL(samples_next_window(window, mask), next);
-        }
-    CHECK_EQUAL(samples_next_window((1ull << 33) - 1, 1ull << 33), 1ull << 34);
-}
-
 /* Work */
 
 TEST(many_threads_that_share_a_small_log_look_for_pages_once_in_a_window)
@@ -752,29 +708,6 @@ static uint64_t check_steps(void)
         count++;
     }
     return count;
-}
-
-TEST(a_step_ends_where_the_next_one_begins)
-{
-    begin(LOG);
-    for (unsigned i = 0; i < 1000; i++) {
-        steps(1);
-        CHECK_EQUAL(check_steps(), i + 1);
-    }
-    CHECK_EQUAL(the_ledger.header->steps, 1000);
-    CHECK_EQUAL(the_ledger.header->step_mask, 0);
-}
-
-TEST(steps_without_end_leave_out_whole_pages)
-{
-    begin(LOG);
-    steps(40 * LOG_PAGES * PAGE + 17);
-    uint64_t mask = the_ledger.header->step_mask, expected = 0;
-    CHECK(mask != 0);
-    for (uint64_t step = 0; step < the_ledger.header->steps; step++)
-        expected += (step / PAGE & mask) == 0;
-    CHECK_EQUAL(check_steps(), expected);
-    CHECK(expected > LOG_PAGES * PAGE / 4);
 }
 
 TEST(many_steps_leave_room_for_calls)

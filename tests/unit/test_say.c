@@ -172,15 +172,6 @@ TEST(a_stopped_terminal_is_not_waited_for)
     end();
 }
 
-TEST(a_terminal_is_written_to)
-{
-    int leader, terminal = open_terminal(&leader);
-    begin_with(terminal);
-    say_text("on a terminal");
-    end();
-    CHECK_TEXT(read_from(leader), "commprof: on a terminal\r\n");
-}
-
 TEST(nothing_is_written_to_what_has_become_descriptor_2_since)
 {
     begin_with_pipe();
@@ -193,17 +184,4 @@ TEST(nothing_is_written_to_what_has_become_descriptor_2_since)
     end();
     CHECK_EQUAL(data, STDERR_FILENO);
     CHECK_EQUAL(written.st_size, 0);
-}
-
-TEST(nothing_is_said_by_a_forked_child)
-{
-    int reader = begin_with_pipe();
-    pid_t child = fork();
-    if (child == 0) {
-        say_text("I am no rank");
-        _exit(0);
-    }
-    waitpid(child, NULL, 0);
-    end();
-    CHECK_TEXT(read_from(reader), "");
 }

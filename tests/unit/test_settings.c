@@ -30,20 +30,6 @@ static size_t index_of(const char *variable)
     return index;
 }
 
-TEST(without_variables_the_defaults_stand)
-{
-    settings_read(complain);
-    CHECK_EQUAL(complaint_count, 0);
-    CHECK_TEXT(settings.output, "");
-    CHECK_TEXT(settings.ledger, "");
-    CHECK_EQUAL(settings.memory_bytes, 64 << 20);
-    CHECK_EQUAL(settings.clock, CLOCK_AUTO);
-    CHECK_TEXT(settings.exclude, "");
-    CHECK(settings.start);
-    CHECK_EQUAL(settings.verbose, 0);
-    CHECK(!settings.quiet);
-}
-
 TEST(every_default_passes_the_users_parser)
 {
     settings_read(NULL);
@@ -122,35 +108,11 @@ TEST(a_stretch_has_seconds_and_begins_at_one)
     CHECK_EQUAL(settings.record.begin_ns, 3600000000001);
 }
 
-TEST(a_text_that_does_not_fit_is_named_and_the_default_stands)
-{
-    static char long_text[SETTING_TEXT_BYTES + 1];
-    memset(long_text, 'x', sizeof long_text - 1);
-    read_with("COMMPROF_OUTPUT", long_text);
-    CHECK_TEXT(settings.output, "");
-    CHECK_EQUAL(complaint_count, 1);
-    CHECK(strncmp(complaints[0], "COMMPROF_OUTPUT=xxx", 19) == 0);
-}
-
 TEST(a_variable_that_is_no_setting_is_named_once)
 {
     read_with("COMMPROF_OUTPT", "/scratch");
     CHECK_EQUAL(complaint_count, 1);
     CHECK(strncmp(complaints[0], "COMMPROF_OUTPT ", 15) == 0);
-}
-
-TEST(the_beginning_of_a_settings_name_is_not_the_setting)
-{
-    read_with("COMMPROF_OUT", "/scratch");
-    CHECK_EQUAL(complaint_count, 1);
-    CHECK_TEXT(settings.output, "");
-}
-
-TEST(reading_again_forgets_the_first_reading)
-{
-    read_with("COMMPROF_MEMORY", "1M");
-    settings_read(complain);
-    CHECK_EQUAL(settings.memory_bytes, 64 << 20);
 }
 
 TEST(calls_are_left_out_by_name_with_or_without_prefix)

@@ -46,20 +46,6 @@ TEST(each_line_is_a_pair)
     CHECK_TEXT(file.fault, "");
 }
 
-TEST(a_value_may_hold_an_equals_sign_and_a_hash)
-{
-    read_text("output = a=b #c\n");
-    CHECK_TEXT(taken, "output=a=b #c;");
-}
-
-TEST(lines_that_are_wrong_are_left_out_and_the_first_is_named)
-{
-    read_text("memory = 8M\nrubbish\nwrong = 1\n= 2\nquiet = on\n");
-    CHECK_TEXT(taken, "memory=8M;=2;quiet=on;");
-    CHECK_TEXT(file.fault, "line 2: not name = value");
-    CHECK_EQUAL(file.more_faults, 1);
-}
-
 TEST(a_missing_file_is_a_fault_only_if_somebody_named_it)
 {
     read_path("nothing", true);

@@ -2,6 +2,7 @@
 
 #include "fake_mpi.h"
 #include "ledger/ledger.h"
+#include "ledger_reader.h"
 #include "unit.h"
 
 #include <pthread.h>
@@ -146,12 +147,10 @@ static unsigned number_of(struct signature_arguments arguments)
 
 static const struct ledger_signature *entry_of(unsigned number)
 {
-    for (uint32_t i = 0; i < the_ledger.header->chunk_count; i++) {
-        struct ledger_chunk *chunk = ledger_chunk_at(the_ledger.header, i);
-        for (uint32_t k = 0; chunk->kind == LEDGER_SIGNATURES && k < chunk->used; k++)
-            if (((struct ledger_signature *)ledger_entry(chunk, k))->signature == number)
-                return ledger_entry(chunk, k);
-    }
+    const struct ledger_signature *entry;
+    READER_EACH(entry, the_ledger.header, LEDGER_SIGNATURES)
+        if (entry->signature == number)
+            return entry;
     CHECK(!"there is no such signature");
     return NULL;
 }

@@ -292,15 +292,6 @@ TEST(many_cells_are_all_stored)
     CHECK_TEXT(ask("SELECT count(*), sum(bytes) FROM peer"), "1000|500500");
 }
 
-TEST(the_file_says_what_it_is)
-{
-    begin();
-    store();
-    CHECK_TEXT(ask("PRAGMA application_id"), "1668116582");
-    CHECK_TEXT(ask("PRAGMA user_version"), "10");
-    CHECK_TEXT(ask("PRAGMA integrity_check"), "ok");
-}
-
 /* Samples. Two ticks are a nanosecond; the rank begins half a second into second 4 (of 2^30 ns) and
  * runs for ten seconds. */
 
@@ -375,15 +366,6 @@ TEST(a_sample_has_its_signature)
     CHECK_TEXT(ask("SELECT start_ns, datatype FROM signed_sample"), "100|vector");
 }
 
-TEST(a_sample_that_is_not_there_yet_is_not_stored)
-{
-    begin_sampled();
-    put(begin_page(LEDGER_OF_THREAD, 0, 4), 5, ALLREDUCE, 100, 200)->end_ticks = 0;
-    put(begin_page(LEDGER_NOBODY, 0, 4), 0, ALLREDUCE, 100, 200);
-    store();
-    CHECK_TEXT(ask("SELECT count(*) FROM sample"), "0");
-}
-
 static void begin_record(uint64_t begin_second, uint64_t end_second)
 {
     begin_sampled();
@@ -397,22 +379,6 @@ TEST(a_record_ends_with_the_job)
     begin_record(10, 90);
     store();
     CHECK_TEXT(ask("SELECT record_end_ns = wall_ns, record_is_full FROM rank"), "1|0");
-}
-
-TEST(a_record_that_had_not_begun_is_empty)
-{
-    begin_record(80, 90);
-    store();
-    CHECK_TEXT(ask("SELECT record_begin_ns > wall_ns, record_end_ns = record_begin_ns FROM rank"),
-               "1|1");
-}
-
-TEST(without_a_record_its_times_are_unknown)
-{
-    begin_sampled();
-    store();
-    CHECK_TEXT(ask("SELECT record_begin_ns, record_end_ns, record_asked_ns FROM rank"),
-               "null|null|null");
 }
 
 TEST(a_gap_counts_in_each_stretch_that_it_touches)
@@ -520,39 +486,12 @@ static bool store_at(const char *path)
     return store_write(the_ledger.header, path, NULL, clock_monotonic_ns(), why, sizeof why);
 }
 
-TEST(nothing_but_the_database_is_left)
-{
-    begin();
-    store();
-    CHECK(!is_there("rank-3.db.tmp"));
-    CHECK(!is_there("rank-3.db-journal"));
-    CHECK(!is_there("rank-3.db.tmp-journal"));
-}
-
-TEST(what_an_interrupted_run_left_is_replaced)
-{
-    begin();
-    write_file("rank-3.db.tmp", "half of a database");
-    store();
-    CHECK_TEXT(ask("SELECT world_rank FROM rank"), "3");
-    CHECK(!is_there("rank-3.db.tmp"));
-}
-
 TEST(a_folder_that_is_gone_is_said)
 {
     begin();
     CHECK(!store_at("gone/rank-3.db"));
     CHECK(strlen(why) > 0);
     CHECK(!is_there("gone"));
-}
-
-TEST(a_database_that_cannot_take_its_place_leaves_nothing)
-{
-    begin();
-    CHECK(mkdir("rank-3.db", 0700) == 0);
-    CHECK(!store_at("rank-3.db"));
-    CHECK(strlen(why) > 0);
-    CHECK(!is_there("rank-3.db.tmp"));
 }
 
 TEST(a_failure_leaves_an_earlier_database_as_it_was)
@@ -633,14 +572,6 @@ TEST(a_database_that_somebody_else_has_put_there_is_not_replaced)
     CHECK(!is_there("rank-3.db.tmp"));
 }
 
-TEST(what_cannot_be_put_out_of_the_way_is_said)
-{
-    begin();
-    CHECK(mkdir("rank-3.db.tmp", 0777) == 0);
-    CHECK(!store_at("rank-3.db"));
-    CHECK_TEXT(why, "File exists");
-}
-
 /* Network file systems without a lock daemon return ENOLCK. */
 static void refuse_locks(void)
 {
@@ -683,17 +614,6 @@ TEST(the_user_s_umask_is_respected)
     store();
     CHECK(stat("rank-3.db", &about) == 0);
     CHECK_EQUAL(about.st_mode & 0777, 0600);
-}
-
-/* Exhausted file descriptors: `ulimit -n`. */
-TEST(without_a_file_descriptor_it_is_said)
-{
-    begin();
-    CHECK(sqlite_load());
-    struct rlimit none = {0, 0};
-    CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
-    CHECK(!store_at("rank-3.db"));
-    CHECK(strlen(why) > 0);
 }
 
 /* `ulimit -f`: beyond it the kernel sends SIGXFSZ, which by default ends the job. */

@@ -164,17 +164,6 @@ TEST(each_predefined_type_is_known_wherever_it_lies)
 
 /* Calls that are not counted */
 
-TEST(a_call_that_failed_moves_nothing_and_asks_nothing)
-{
-    struct call failed = {.succeeded = false};
-    begin();
-    unsigned asked = fake_questions;
-    CHECK_TRAFFIC(traffic_bcast(&failed, 10, GARBAGE, HERE, GARBAGE), 0, 0);
-    CHECK_TRAFFIC(traffic_alltoallw(&failed, buffer, NONE, NULL, NONE, NULL, GARBAGE), 0, 0);
-    CHECK_TRAFFIC(traffic_message(&failed, 10, GARBAGE, HERE, 7, GARBAGE), 0, 0);
-    CHECK_EQUAL(fake_questions, asked);
-}
-
 TEST(an_unknown_abi_is_asked_nothing)
 {
     fake_mpi_speak("unknown");

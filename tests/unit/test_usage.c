@@ -41,31 +41,6 @@ TEST(a_process_bound_to_one_core_is_read_there)
     CHECK(usage.numa_node >= 0);
 }
 
-static void *read_there(void *unused)
-{
-    usage_read(&usage, 0);
-    return unused;
-}
-
-/* The periodic reading is taken by a thread of ours, whose own place nobody asks for. */
-TEST(another_thread_reads_the_main_thread_s_cores_but_no_core_or_numa_node)
-{
-    pthread_t thread;
-    usage_read(&usage, 0);
-    int cores = cores_in(&usage);
-    CHECK_EQUAL(pthread_create(&thread, NULL, read_there, NULL), 0);
-    CHECK_EQUAL(pthread_join(thread, NULL), 0);
-    CHECK_EQUAL(cores_in(&usage), cores);
-    CHECK_EQUAL(usage.core, -1);
-    CHECK_EQUAL(usage.numa_node, -1);
-}
-
-TEST(a_reading_at_the_very_start_is_there)
-{
-    usage_read(&usage, clock_monotonic_ns() + 1000000000);
-    CHECK_EQUAL(usage.since_start_ns, 1);
-}
-
 static uint64_t switches_by_choice(void)
 {
     struct rusage used;

@@ -56,22 +56,6 @@ static bool is_better(int64_t unix_ns, uint64_t steps)
     return windows_is_better(&windows, &now);
 }
 
-TEST(by_default_tracing_goes_on_until_calls_repeat_and_a_window_replaces_it)
-{
-    begin("once", "10");
-    open_at(2003 * S, 0);
-    CHECK_EQUAL(windows.part, LEDGER_PART_FIRST_USE);
-    CHECK(!is_over(2040 * S, 0) && !is_better(2040 * S, 0));
-    repeats = true;
-    CHECK(is_better(2041 * S, 0));
-    open_at(2041 * S, 0);
-    CHECK_EQUAL(windows.part, LEDGER_PART_STEPS);
-    repeats = false; /* it may have ended */
-    check_end(2060 * S);
-    for (int64_t later = 2060; later < 90000; later++)
-        CHECK(!is_due(later * S) && !is_better(later * S, 0));
-}
-
 TEST(a_minute_later_there_is_a_window_whatever_the_job_does_until_steps_replace_it)
 {
     begin("once", "10");
