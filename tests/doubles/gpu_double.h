@@ -35,12 +35,8 @@ enum {
 };
 enum { CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16 };
 enum {
-    CU_POINTER_ATTRIBUTE_CONTEXT = 1,
     CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
     CU_POINTER_ATTRIBUTE_IS_MANAGED = 8,
-    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
-    CU_POINTER_ATTRIBUTE_RANGE_START_ADDR = 11,
-    CU_POINTER_ATTRIBUTE_RANGE_SIZE = 12,
 };
 enum { CU_MEMORYTYPE_HOST = 1, CU_MEMORYTYPE_DEVICE = 2 };
 enum { CU_STREAM_CAPTURE_STATUS_NONE = 0, CU_STREAM_CAPTURE_STATUS_ACTIVE = 1 };
@@ -75,7 +71,6 @@ CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned flags);
 CUresult cuMemHostAlloc(void **address, size_t bytes, unsigned flags);
 CUresult cuMemHostRegister_v2(void *address, size_t bytes, unsigned flags);
 CUresult cuMemHostUnregister(void *address);
-CUresult cuPointerGetAttribute(void *data, int attribute, CUdeviceptr address);
 CUresult cuPointerGetAttributes(unsigned count, int *attributes, void **data, CUdeviceptr address);
 CUresult cuGetErrorString(CUresult error, const char **text);
 CUresult cuModuleLoadData(CUmodule *module, const void *ptx);
@@ -123,9 +118,6 @@ void double_wait_until(CUstream stream, int64_t ns);
 
 /* When the graph that was launched last into the stream has begun and ended, all of it. */
 struct double_span double_graph_span(CUgraphExec instance);
-
-/* A module is unloaded: the memory of all kernels' names is used anew. */
-void double_unload_modules(void);
 
 /* A profiler's use of the doubles. */
 struct double_tracing {

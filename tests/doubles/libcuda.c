@@ -566,9 +566,6 @@ static struct range described(CUdeviceptr address)
 static CUresult attribute_of(const struct range *range, int attribute, void *data)
 {
     switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT:
-        *(CUcontext *)data = range->context;
-        return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: /* managed memory says device: cuda.h of
                                               cuPointerGetAttribute */
         *(unsigned *)data = !range->bytes             ? 0
@@ -577,15 +574,6 @@ static CUresult attribute_of(const struct range *range, int attribute, void *dat
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
         *(unsigned *)data = range->memory == MANAGED;
-        return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-        *(int *)data = range->context ? range->context->device : -2;
-        return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-        *(CUdeviceptr *)data = range->begin;
-        return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-        *(size_t *)data = range->bytes;
         return CUDA_SUCCESS;
     default:
         return CUDA_ERROR_INVALID_VALUE;
@@ -596,15 +584,6 @@ static CUresult pointers_state(void)
 {
     const char *asked = getenv("DOUBLE_POINTERS");
     return asked && !strcmp(asked, "none") ? CUDA_ERROR_INVALID_CONTEXT : state();
-}
-
-EXPORT CUresult cuPointerGetAttribute(void *data, int attribute, CUdeviceptr address)
-{
-    CUresult error = pointers_state();
-    struct range range = described(address);
-    return error         ? error
-           : range.bytes ? attribute_of(&range, attribute, data)
-                         : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* For an address that CUDA does not know, all are 0 and there is no error. */
@@ -738,12 +717,6 @@ EXPORT CUresult cuGraphLaunch(CUgraphExec instance, CUstream stream)
 EXPORT struct double_span double_graph_span(CUgraphExec instance)
 {
     return instance->span;
-}
-
-EXPORT void double_unload_modules(void)
-{
-    if (traced)
-        traced(&(struct double_activity){.kind = 0});
 }
 
 EXPORT struct double_tracing *double_tracing(void)

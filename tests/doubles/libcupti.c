@@ -527,14 +527,6 @@ static const char *name_kept(const char *name)
     return "too_many_names_for_the_double";
 }
 
-static void names_forget(void)
-{
-    for (int i = 0; i < MOST_NAMES && names[i]; i++) {
-        memset(names[i], '?', strlen(names[i]));
-        names[i] = NULL;
-    }
-}
-
 static bool each(const char *variable)
 {
     long n = number_of(variable, 0);
@@ -578,10 +570,8 @@ static void launched(const struct double_activity *activity)
 {
     struct double_activity a = *activity;
     pthread_mutex_lock(&lock);
-    if (a.kind == 0)
-        names_forget();
     bool is_left_out = a.graph_node && !number_of("DOUBLE_CUPTI_GRAPHS", 1);
-    if (a.kind && enabled[a.kind] && !is_left_out) {
+    if (enabled[a.kind] && !is_left_out) {
         seen++;
         long lose_after = number_of("DOUBLE_CUPTI_LOSE_AFTER", 0);
         bool has_api_records = enabled[KIND_DRIVER] || enabled[KIND_RUNTIME] || subscribers;

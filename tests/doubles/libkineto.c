@@ -24,7 +24,7 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 static uint8_t *given[MOST_BUFFERS];
 static void *subscriber;
 static int subscribe_error = -1;
-static long kernels, foreign_buffers;
+static long kernels;
 
 static void request(uint8_t **buffer, size_t *bytes, size_t *most_records)
 {
@@ -47,10 +47,8 @@ static void complete(void *context, uint32_t stream, uint8_t *buffer, size_t byt
     int at = 0;
     while (at < MOST_BUFFERS && given[at] != buffer)
         at++;
-    if (at == MOST_BUFFERS) {
-        foreign_buffers++;
+    if (at == MOST_BUFFERS)
         return;
-    }
     void *record = NULL;
     while (cuptiActivityGetNextRecord(buffer, valid_bytes, &record) == 0)
         kernels += *(uint32_t *)record == 10;
@@ -64,7 +62,7 @@ EXPORT int kineto_start(void)
         subscribe_error = cuptiSubscribe(&subscriber, (void *)kineto_start, NULL);
     if (subscribe_error)
         return subscribe_error;
-    kernels = foreign_buffers = 0;
+    kernels = 0;
     int error = cuptiActivityRegisterCallbacks(request, complete);
     for (int i = 0; i < KINDS && !error; i++)
         error = cuptiActivityEnable(kinds[i]);
@@ -82,9 +80,4 @@ EXPORT int kineto_stop(void)
 EXPORT long kineto_kernels(void)
 {
     return kernels;
-}
-
-EXPORT long kineto_foreign_buffers(void)
-{
-    return foreign_buffers;
 }
