@@ -122,7 +122,7 @@ def differences(was: object, now: object, at: str = "") -> Iterator[str]:
         for place, (one, other) in enumerate(zip(was, now)):
             yield from differences(one, other, f"{at} {place}")
     elif was != now:
-        yield f"{at}: {json.dumps(was)} -> {json.dumps(now)}"
+        yield f"{at}: {json.dumps(was)[:200]} -> {json.dumps(now)[:200]}"
 
 
 def changed() -> Iterator[str]:
