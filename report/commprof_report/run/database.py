@@ -106,6 +106,7 @@ class Source:
             return False
         with suppress(OSError), ExitStack() as stack:
             if not is_alike:
+                self.close()
                 name = stack.enter_context(NamedTemporaryFile(prefix="commprof-")).name
                 self.copy = open(name, "r+b", buffering=0)
             self.copy.seek(0)
@@ -118,7 +119,7 @@ class Source:
         return False
 
     def _attach(self, path: Path, how: str) -> None:
-        self.close()
+        self._detach()
         self.connection.execute(
             "ATTACH ? AS source",
             (f"file:{quote(os.fsencode(path.absolute()))}?mode=ro&{how}=1",),
@@ -126,6 +127,11 @@ class Source:
         self.is_attached = True
 
     def close(self) -> None:
+        self._detach()
+        if self.copy:
+            self.copy.close()
+
+    def _detach(self) -> None:
         if self.is_attached:
             self.connection.execute("DETACH source")
             self.is_attached, self.layout = False, b""
