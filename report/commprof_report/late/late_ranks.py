@@ -591,7 +591,8 @@ def scale(
 
 def _factors(sampled: Ints, sampled_ns: Floats, count: Floats, total_ns: Floats) -> Floats:
     is_whole = (sampled >= count) | (sampled_ns == 0)
-    return np.where(is_whole, 1.0, np.maximum(1.0, total_ns / np.where(is_whole, 1, sampled_ns)))
+    times = np.asarray(total_ns / np.where(is_whole, 1, sampled_ns), np.float64)
+    return np.where(is_whole, 1.0, np.maximum(1.0, times))
 
 
 def _of_completions(connection: Connection, waits: Waits, texts: Texts) -> Floats:
