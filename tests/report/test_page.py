@@ -11,6 +11,7 @@ from pathlib import Path
 import planted
 import pytest
 from browser import AXE_COMPLAINTS, needs_browser
+from commprof_report.commands import common
 from commprof_report.steps import run_view
 from planted_job import HostClock, Job
 from test_root_causes import MS, grid
@@ -420,6 +421,9 @@ def test_the_page_opens_with_the_answers_and_names_no_options(page):
     assert text.index(answers) < text.index("<section")
     assert not re.findall(r"[^<!\w-]--[a-z][a-z-]+", re.sub("<[^>]+>", "", text))
     assert "<details><summary>Looked for and not found" in text
+    # sentences are not wrapped as for a screen, whose line breaks a page would show as text
+    one = common.Folded("Not known", ["many words " * 9], width=40)
+    assert "\\x0a" not in text + one.html() and "\n" in one.text()
 
 
 SECOND = "rank-by-rank .scroll ~ .scroll ~ .scroll ~"  # below the picture and the table of calls

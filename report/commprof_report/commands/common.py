@@ -167,12 +167,15 @@ class Folded(NamedTuple):
     sentences: Sequence[str]
     width: int = WIDEST
 
+    def words(self) -> Words:
+        return Words(f"{self.head}: {'; '.join(self.sentences)}.", self.width)
+
     def text(self) -> str:
-        return Words(f"{self.head}: {'; '.join(self.sentences)}.", self.width).text()
+        return self.words().text()
 
     def html(self) -> str:
         is_one = len(self.sentences) == 1
-        return Words(self.text()).html() if is_one else render.folded(self.head, self.sentences)
+        return self.words().html() if is_one else render.folded(self.head, self.sentences)
 
 
 class Hint(str):

@@ -32,10 +32,11 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..advice.advice import Advice
 from ..base import Field, Row, attempt, gathered, option, present, shown, units, whole
+from ..display import render
 from ..late import (
     ALL,
     CALL,
@@ -337,11 +338,7 @@ def advise(known: common.Analysed, arguments: argparse.Namespace) -> common.Answ
             attempt("Waiting", headline, known.waits) or "",
             common.Words(verdict(rows), ADVICE_WIDTH),
             *(
-                [
-                    f"{number}. {head_text(row)}",
-                    common.Words(f"{row.evidence}.", ADVICE_WIDTH, INDENT),
-                    common.Words(f"-> {row.suggestion}.", ADVICE_WIDTH, INDENT),
-                ]
+                Piece(f"{number}. {head_text(row)}", f"{row.evidence}.", f"{row.suggestion}.")
                 for number, row in enumerate(pieces[:MOST_PIECES], 1)
             ),
             common.Hint(f"... and {left}; --json has them all." * (len(pieces) > MOST_PIECES)),
@@ -349,6 +346,24 @@ def advise(known: common.Analysed, arguments: argparse.Namespace) -> common.Answ
         ],
         nothing=str,
     )
+
+
+class Piece(NamedTuple):
+    """One piece of advice."""
+
+    head: str
+    evidence: str
+    suggestion: str
+
+    def text(self) -> str:
+        found, to_do = (
+            common.wrapped(words, ADVICE_WIDTH, INDENT)
+            for words in (self.evidence, f"-> {self.suggestion}")
+        )
+        return "\n".join([units.visible(self.head), *found, *to_do])
+
+    def html(self) -> str:
+        return render.advised(*self)
 
 
 def verdict(rows: Sequence[Advice]) -> str:

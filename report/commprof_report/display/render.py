@@ -151,6 +151,11 @@ def sentence_of(words: str) -> str:
     return f'<p class="soft">{text(words)}</p>'
 
 
+def advised(head: str, evidence: str, suggestion: str) -> str:
+    lines = f"{text(evidence)}<br>\N{RIGHTWARDS ARROW} {text(suggestion)}"
+    return f'<p><strong>{text(head)}</strong></p><p class="soft">{lines}</p>'
+
+
 def drawing(name: str, data: dict[str, object]) -> str:
     """A drawing of the format that plots/timeline.py or plots/bars.py gives, for the script of this
     name."""
