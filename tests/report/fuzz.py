@@ -43,6 +43,7 @@ sys.path[:0] = [str(ROOT / "report"), str(HERE)]
 import planted  # noqa: E402
 from commprof_report import main as program  # noqa: E402
 from commprof_report.base import units  # noqa: E402
+from commprof_report.commands.html import SECTIONS  # noqa: E402
 from commprof_report.display import pictures, render  # noqa: E402
 from commprof_report.gpu import gpu_activity  # noqa: E402
 from commprof_report.main import main  # noqa: E402
@@ -700,11 +701,7 @@ class Page(html.parser.HTMLParser):
         "details summary img table thead tbody tr th td a script".split()
     )
     CLASSES = set("soft cards card warn scroll number wide answers facts".split())
-    ALTS = set(
-        "time by call; time in MPI by rank; latency by message size; bytes from rank to rank; "
-        "waiting and transfer by rank; what the GPUs did; times by rank and step; "
-        "calls and time by size class".split("; ")
-    )
+    ALTS = {section.title for section in SECTIONS}
     ATTRIBUTES = {
         ("div", "tabindex"): "0",
         ("section", "id"): "[a-z-]+",

@@ -37,7 +37,9 @@ SAMPLES = (*SAMPLED, "signature", "sample_window", "step", "gpu_sample_window")
 NUMBERED = {"cell": "cell", "activity": "gpu_activity"}  # columns that each file counts from 1
 TAKEN = {  # by table, SQL: which of its sound rows are new to the run
     **dict.fromkeys(("cell", "bucket", "gpu_activity", "gpu_bucket"), "count > 0"),
-    "call": "name NOT IN (SELECT name FROM main.call)",
+    # another library than those that are known is checked by the schema, whatever the name
+    "call": "name NOT IN (SELECT name FROM main.call) OR library NOT IN (SELECT library FROM "
+    "main.call)",
 }
 # of what a file holds; a Python function takes twice as long
 TEXT = partial(str, encoding="utf-8", errors="replace")
@@ -371,7 +373,7 @@ def _copying(table: str, version: int, passed: str, is_ours: bool = False) -> st
         values[first] += f" + :{first}"
     condition = (
         f"CASE WHEN {passed} THEN 0 WHEN {' AND '.join(rules) or 1} "
-        f"THEN {TAKEN.get(table, 1)} ELSE impossible_values() END"
+        f"THEN ({TAKEN.get(table, 1)}) ELSE impossible_values() END"
     )
     return (
         f"INSERT INTO main.{table} SELECT {', '.join(values.values())} "
