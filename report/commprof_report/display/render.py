@@ -152,8 +152,8 @@ def sentence_of(words: str) -> str:
 
 
 def advised(head: str, evidence: str, suggestion: str) -> str:
-    lines = f"{text(evidence)}<br>\N{RIGHTWARDS ARROW} {text(suggestion)}"
-    return f'<p><strong>{text(head)}</strong></p><p class="soft">{lines}</p>'
+    sentences = sentence_of(evidence) + sentence_of(f"\N{RIGHTWARDS ARROW} {suggestion}")
+    return f"<p><b>{text(head)}</b></p>{sentences}"
 
 
 def drawing(name: str, data: dict[str, object]) -> str:
