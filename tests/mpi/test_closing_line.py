@@ -86,7 +86,7 @@ def test_a_folder_that_is_renamed_gets_the_databases(job, tmp_path, command, pla
 
 
 def test_after_an_exit_it_is_said_too(job, tmp_path):
-    """Of one rank: a launcher may kill the others."""
+    """One rank's: a launcher may kill the others."""
     _, (line,) = job("mv run run-1", end="exit", ranks=1)
     said = f"profile of 1 rank in {tmp_path}/run-1 (renamed from {tmp_path}/run)"
     assert with_the_command(line)[0] == said

@@ -191,7 +191,7 @@ def test_calls_take_no_lock_that_a_handler_or_an_ended_thread_may_hold(profile, 
     assert run.rank_row(0)["dropped_calls"] == 0
 
 
-# Another profiler that makes MPI calls of its own (programs/busy_tool.c): they count where it stands
+# Another profiler that makes MPI calls (programs/busy_tool.c): they count where it stands
 # between the program and us, for nothing tells them from the program's; where we come first they
 # are inside a call
 

@@ -67,7 +67,7 @@ def test_a_job_that_ends_early_leaves_the_ledger_with_all_that_was_counted(profi
         assert [(row["bytes"], row["count"]) for row in rows] == [(4, 5)]
 
 
-# Hydra, the mpirun of MPICH and Intel MPI, returns the status of whichever process it sees end first.
+# Hydra, the mpirun of MPICH and Intel MPI, returns the status of the process that ends first.
 @pytest.mark.parametrize(
     "how", [*WAYS_TO_FINALIZE, "exit_without_finalize", "abort", "kill", "return_7"]
 )

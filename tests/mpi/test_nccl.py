@@ -153,7 +153,7 @@ def test_elements_of_every_type_have_their_size_and_those_of_an_unknown_one_none
     assert run.facts(0)["nccl.unknown_datatype"] == "12"
 
 
-# What fails counts as a call without bytes; nothing counts while counting is switched off.
+# A failed call counts as a call without bytes; nothing counts while counting is switched off.
 @pytest.mark.parametrize(("part", "sizes"), [("mistakes", (0, 5)), ("switched", (3, 5))])
 def test_what_fails_has_no_bytes_and_what_is_switched_off_no_call(nccl, part, sizes):
     assert nccl(part).sizes("ncclAllReduce") == [{size: (1, size) for size in sizes}] * RANKS

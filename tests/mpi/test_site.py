@@ -152,7 +152,7 @@ def test_commprof_run_is_a_wish_for_a_full_profile(mpi, tmp_path):
     "ledger", ["", "ledger = node\n"], ids=["in the run folder", "on the node"]
 )
 def test_a_job_that_is_too_short_leaves_nothing(mpi, tmp_path, ledger):
-    """Where rank 1 exits the launcher may kill rank 0, which then leaves its ledger."""
+    """If rank 1 exits, the launcher may kill rank 0, which then leaves its ledger."""
     outcome = run_lifetime(mpi, tmp_path, SPOOL + ledger + "shortest-s = 100000\n", "plain")
     assert [line for line in outcome.stderr.splitlines() if "commprof:" in line] == []
     assert runs_in(tmp_path) == list(tmp_path.glob("node/*")) == []

@@ -42,7 +42,7 @@ def test_marked_steps_are_those_that_are_found(profile):
     ("way", "loop", "found"), [("solver", "2", (30, "probably")), ("talk", "1", (0, "none"))]
 )
 def test_the_step_of_a_solver_is_its_halo_and_its_sum(profile, way, loop, found):
-    """Where a step makes any number of sums, two loops are there, and either may be the step."""
+    """If a step makes any number of sums, two loops are there, and either may be the step."""
     folder = profile("training_loop", 2, way, "30").folder
     (row,), (chosen,) = (reporter.rows("steps", folder, *words) for words in ((), ("--loop", loop)))
     assert (row["steps"], row["certainty"]) == found

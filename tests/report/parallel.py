@@ -35,7 +35,7 @@ class Passing(NamedTuple):
 
     @property
     def neighbours(self) -> tuple[list[int], list[int]]:
-        """Those it sends to, and those it receives from."""
+        """The ranks it sends to, and those it receives from."""
         there, back = (self.after, self.before), (self.before, self.after)
         number = 1 + self.both_ways
         to, source = ([one for one in own[:number] if one is not None] for own in (there, back))

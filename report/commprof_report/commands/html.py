@@ -41,7 +41,7 @@ FIRST = ("Wrong launcher", "Crowded")  # what shows whether a run is healthy
 
 
 class Section(NamedTuple):
-    """What a command answers without options. sentence: explains its picture."""
+    """A command's answer without options. sentence: explains its picture."""
 
     command: str
     title: str

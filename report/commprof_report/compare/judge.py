@@ -50,8 +50,8 @@ class Rules(
     """
 
     def of_one(self, verdicts: int, is_paired: bool | None = None) -> Rules:
-        """Those of each of so many verdicts, which hold together at the level. is_paired: whether
-        the runs are in pairs, if these rules do not say it."""
+        """The rules of each of so many verdicts, which hold together at the level. is_paired:
+        whether the runs are in pairs, if these rules do not say it."""
         pairs = self.pairs if is_paired is None else is_paired
         return self._replace(pairs=pairs, level=1 - (1 - self.level) / verdicts)
 

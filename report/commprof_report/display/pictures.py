@@ -1,9 +1,10 @@
 """Pictures: their files, common style and colours. matplotlib is imported only here and in plots/,
 when drawing.
 
-Each colour is for one thing: a call has the same one in every picture. They are Tol's muted scheme (https://sronpersonalpages.nl/~pault/), which colour-blind readers can
-distinguish; the parts of a step have colours that no call has. A colour is named by its value on
-white paper; in the page it is a variable of CSS (`variable`) with another value in dark mode.
+Each colour is for one thing: a call has the same one in every picture. They are Tol's muted scheme
+(https://sronpersonalpages.nl/~pault/), which colour-blind readers can distinguish; the parts of a
+step have colours that no call has. A colour is named by its value on white paper; in the page it is
+a variable of CSS (`variable`) with another value in dark mode.
 """
 
 from __future__ import annotations

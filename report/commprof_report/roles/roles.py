@@ -1,4 +1,4 @@
-"""Communicators, their calls, and the purpose of each, which is inferred; and the pipelines of a run:
+"""Communicators, their calls, and the purpose of each, which is inferred; and a run's pipelines:
 their stages, the messages between these, and which stage the others wait for.
 
 docs/METHODS.md has the rules. They use the whole run, whatever the filters; `unclear` if none

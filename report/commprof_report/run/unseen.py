@@ -1,6 +1,7 @@
-"""Gaps of the profile: each reason with its size and the way out; communicators without samples, because the sample log was full, so that reports based
-on samples do not include them; and times in which samples of a rank may be missing, for this
-reason, or because the reporter has read only a part of the log.
+"""Gaps of the profile: each reason with its size and the way out; communicators without samples,
+because the sample log was full, so that reports based on samples do not include them; and times in
+which samples of a rank may be missing, for this reason, or because the reporter has read only a
+part of the log.
 """
 
 from __future__ import annotations

@@ -389,7 +389,7 @@ static void release(struct player *player)
 
 static mpi_handle empty_info;
 
-/* What a function is called with. In place, `sent` says so, and `root_received` of a scatter's root;
+/* Arguments of a function. In place, `sent` says so, and `root_received` of a scatter's root;
  * `own` is the buffer that it sends all the same. */
 struct arguments {
     const struct kit_call *call;

@@ -11,7 +11,7 @@ ARGUMENTS = (MPI.DOUBLE, MPI.SUM, MPI.COMM_WORLD)
 
 
 def allreduce_of_mpi4py(opened):
-    """Of the library that is loaded, whatever its name is."""
+    """A function of the library that is loaded, whatever its name is."""
     lines = [line for line in open("/proc/self/maps") if "/libmpi" in line and ".so" in line]
     libraries = map(opened, dict.fromkeys(line.split()[-1] for line in lines))
     return next(each for each in libraries if hasattr(each, "MPI_Allreduce")).MPI_Allreduce
