@@ -19,6 +19,7 @@ from ..base import (
     NONE,
     Row,
     Sums,
+    Texts,
     View,
     among,
     by_rank,
@@ -32,7 +33,7 @@ from ..base import (
     total,
     whole,
 )
-from ..run.sampled import communicators, sampled
+from ..run.sampled import Calls, communicators, sampled
 from ..run.selection import cells_of, run_communicators, traffic_classify
 
 CONTROL_BYTES = whole("roles.control-bytes")
@@ -133,33 +134,33 @@ def world_of(connection: Connection) -> World:
 def turns_of(connection: Connection) -> dict[str, Turns]:
     """By identity of the communicator."""
     texts, calls, _, _ = sampled(connection)
-    known = communicators(connection, texts)
-    names: dict[str, list[str]] = {"collective": [], "point-to-point": []}
-    for family, name in connection.execute("SELECT family, name FROM call"):
-        names.setdefault(family, []).append(name)
-    is_bulk = calls.bytes > CONTROL_BYTES
-    is_collective, is_message, is_sent = (
-        is_bulk & texts.among(calls.call, own)
-        for messages in [names["point-to-point"]]
-        for own in (names["collective"], messages, [name for name in messages if "ecv" not in name])
-    )
-    calls = calls.changed(is_collective=is_collective).take(is_collective | is_message)
-    sends = np.bincount(calls.world_rank[is_sent[is_collective | is_message]])
+    calls = _bulk(calls, texts, gathered(connection.execute("SELECT family, name FROM call")))
     calls = calls.take(np.lexsort((calls.start_ns, calls.world_rank)))
+    known = communicators(connection, texts)
     identity = np.append(known.identity, NONE)[known.row(calls)]
     turns = Groups(calls.world_rank, identity, calls.is_collective)
     order, alike = grouped(turns.of_row, calls.call, calls.bytes)
     repeats = turns.counts**2 / np.bincount(turns.of_row[order[alike.first]])
-    is_asked = (calls.is_collective & (identity != NONE))[turns.first]
-    identity, rank = identity[turns.first[is_asked]], calls.world_rank[turns.first[is_asked]]
+    sends, rank = np.bincount(calls.world_rank, calls.is_sent), calls.world_rank[turns.first]
+    asked = np.flatnonzero((calls.is_collective & (identity != NONE))[turns.first])
     found = {}
-    for number, mine in by_rank(identity):
-        sent = sum(sends[each] for each in np.unique(rank[mine]).tolist() if each < len(sends))
-        of_calls = turns.counts[is_asked][mine].sum()
-        found[texts.texts[number]] = Turns(
-            len(mine), int(sent), repeats[is_asked][mine].sum() / of_calls
-        )
+    for number, mine in by_rank(identity[turns.first[asked]]):
+        own = asked[mine]
+        sent = int(sends[np.unique(rank[own])].sum())
+        repeated = repeats[own].sum() / turns.counts[own].sum()
+        found[texts.texts[number]] = Turns(len(own), sent, repeated)
     return found
+
+
+def _bulk(calls: Calls, texts: Texts, names: dict[str, list[str]]) -> Calls:
+    """The sampled collectives and messages that carry more than control messages. names: of calls,
+    by family."""
+    messages = names.get("point-to-point", [])
+    is_collective = texts.among(calls.call, names.get("collective", []))
+    is_message = texts.among(calls.call, messages)
+    is_sent = texts.among(calls.call, [name for name in messages if "ecv" not in name])
+    calls = calls.changed(is_collective=is_collective, is_sent=is_sent)
+    return calls.take((is_collective | is_message) & (calls.bytes > CONTROL_BYTES))
 
 
 def ways(group: Group) -> list[tuple]:
