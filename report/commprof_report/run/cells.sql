@@ -1,4 +1,5 @@
--- All cells, with names. What is captured has moved nothing yet. timed: what the times of a cell are of.
+-- All cells, with names. What is captured has moved nothing yet. timed: what the times of a cell
+-- are of.
 SELECT cell, cell.world_rank, cell.thread, cell.call, bytes, measure, memory_kind,
        region_name AS region, is_folded, count, total_ns, min_ns, max_ns, blocked_ns,
        CASE measure WHEN 'captured' THEN 0 ELSE volume_bytes END AS volume_bytes,

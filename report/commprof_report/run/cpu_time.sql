@@ -2,12 +2,17 @@
 -- that call MPI if that does not, between the first reading and the last. inside_ns, outside_ns: counted time, without that of setting up.
 CREATE TEMP TABLE IF NOT EXISTS rank_core AS
 WITH read AS ( -- counters that only rise
-    SELECT world_rank, thread, coalesce(max(is_main), 0) AS is_main, max(at_ns) - min(at_ns) AS read_ns,
+    SELECT world_rank, thread, coalesce(max(is_main), 0) AS is_main,
+           max(at_ns) - min(at_ns) AS read_ns,
            max(core_ns) - min(core_ns) AS core_ns,
-           CASE WHEN count(waiting_ns) = count(*) THEN max(waiting_ns) - min(waiting_ns) END AS core_wait_ns,
-           max(outside_ready) - min(outside_ready) AS outside_ready, max(outside_asleep) - min(outside_asleep) AS outside_asleep,
-           max(outside_disk) - min(outside_disk) AS outside_disk, max(inside_ready) - min(inside_ready) AS inside_ready,
-           max(inside_asleep) - min(inside_asleep) AS inside_asleep, max(inside_disk) - min(inside_disk) AS inside_disk
+           CASE WHEN count(waiting_ns) = count(*)
+                THEN max(waiting_ns) - min(waiting_ns) END AS core_wait_ns,
+           max(outside_ready) - min(outside_ready) AS outside_ready,
+           max(outside_asleep) - min(outside_asleep) AS outside_asleep,
+           max(outside_disk) - min(outside_disk) AS outside_disk,
+           max(inside_ready) - min(inside_ready) AS inside_ready,
+           max(inside_asleep) - min(inside_asleep) AS inside_asleep,
+           max(inside_disk) - min(inside_disk) AS inside_disk
     FROM cpu_time
     LEFT JOIN thread USING (world_rank, thread)
     GROUP BY world_rank, thread

@@ -86,7 +86,8 @@ SELECT cell.cell,
             WHEN coalesce(is_data, cell.bytes > CASE WHEN moved_size.call IS NULL THEN max(coalesce(threshold_bytes, 0), :control_bytes)
                                                      ELSE threshold_bytes END) THEN 'bulk'
             ELSE 'control' END AS traffic,
-       is_data IS NOT NULL AS is_told, (world_rank, thread) IN (SELECT world_rank, thread FROM negotiating) AS is_negotiating
+       is_data IS NOT NULL AS is_told,
+       (world_rank, thread) IN (SELECT world_rank, thread FROM negotiating) AS is_negotiating
 FROM cell
 LEFT JOIN call ON call.name = cell.call
 LEFT JOIN control_size ON control_size.call = cell.call

@@ -36,19 +36,24 @@ LEFT JOIN communicator_label ON communicator_label.identity = communicator.ident
 LEFT JOIN region ON region.world_rank = cell.world_rank AND region.region = cell.region
 LEFT JOIN fact AS host ON host.world_rank = cell.world_rank AND host.key = 'host';
 
--- How long did messages of each size take, over all ranks? Percentiles are null if fewer calls: p95 needs 20, p99 needs 100.
+-- How long did messages of each size take, over all ranks? Percentiles are null if fewer calls: p95
+-- needs 20, p99 needs 100.
 CREATE TABLE sizes (
-    call TEXT, family TEXT, library TEXT, communicator TEXT, identity TEXT, measure TEXT, memory_kind TEXT, bytes INTEGER, is_folded INTEGER,
-    ranks INTEGER, count INTEGER, volume_bytes INTEGER, total_ns INTEGER, mean_ns REAL, min_ns INTEGER, max_ns INTEGER, blocked_ns INTEGER
+    call TEXT, family TEXT, library TEXT, communicator TEXT, identity TEXT, measure TEXT,
+    memory_kind TEXT, bytes INTEGER, is_folded INTEGER,
+    ranks INTEGER, count INTEGER, volume_bytes INTEGER, total_ns INTEGER, mean_ns REAL,
+    min_ns INTEGER, max_ns INTEGER, blocked_ns INTEGER
 );
 CREATE TABLE percentiles (
-    call TEXT, communicator TEXT, identity TEXT, measure TEXT, memory_kind TEXT, bytes INTEGER, is_folded INTEGER,
+    call TEXT, communicator TEXT, identity TEXT, measure TEXT, memory_kind TEXT, bytes INTEGER,
+    is_folded INTEGER,
     count INTEGER, p50_ns REAL, p95_ns REAL, p99_ns REAL
 );
 
 -- What does this profile not show? One row a rank and reason; world_rank is null for the run.
 CREATE TABLE seen (
-    world_rank INTEGER, reason TEXT, effect TEXT, amount INTEGER, unit TEXT, whole INTEGER, what TEXT, detail TEXT, way_out TEXT
+    world_rank INTEGER, reason TEXT, effect TEXT, amount INTEGER, unit TEXT, whole INTEGER,
+    what TEXT, detail TEXT, way_out TEXT
 );
 
 -- The sampled calls with names. begin_ns, end_ns and completed_ns are on the run's axis.
