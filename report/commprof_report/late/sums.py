@@ -231,10 +231,13 @@ def rank_rows(sums: Sums, hosts: Mapping[int, str | None]) -> list[Row]:
     """hosts: of all ranks, in order."""
     waits, causes, ranks = sums.waits, sums.causes, np.array(list(hosts), np.int64)
 
-    def by_rank(rank: Ints, values: np.ndarray) -> Floats:
-        place = found_in((rank,), (ranks,))
+    def summed(place: Ints, values: np.ndarray) -> Floats:
         return np.bincount(place[place >= 0], values[place >= 0], len(ranks))
 
+    own, awaited, cause = (
+        found_in((rank,), (ranks,))
+        for rank in (waits.world_rank, waits.last_rank, causes.cause_rank)
+    )
     is_counted, last = ~waits.is_polled, waits.take(waits.is_last)
     late = stacked(
         {"rank": waits.last_rank, "identity": waits.identity, "sequence": waits.sequence},
@@ -243,21 +246,19 @@ def rank_rows(sums: Sums, hosts: Mapping[int, str | None]) -> list[Row]:
     order, late_in = grouped(late.rank, late.identity, late.sequence)
     first = order[late_in.first]
     is_direct = causes.cause_rank == waits.last_rank[causes.wait]
-    wait_ns, transfer_ns = (
-        by_rank(waits.world_rank, ns) for ns in (sums.wait_ns, sums.transfer_ns)
-    )
+    wait_ns, transfer_ns = (summed(own, ns) for ns in (sums.wait_ns, sums.transfer_ns))
     columns = (
         ranks,
         [*hosts.values()],
         *(
             rounded_all(values)
             for values in (
-                by_rank(waits.world_rank, is_counted & (waits.sequence > 0)),
-                by_rank(waits.world_rank, is_counted & (waits.sequence < 0)),
-                by_rank(late.rank[first], late.identity[first] != NONE),
-                by_rank(waits.last_rank, sums.wait_ns),
-                by_rank(causes.cause_rank, sums.caused_ns),
-                by_rank(causes.cause_rank, np.where(is_direct, sums.caused_ns, 0.0)),
+                summed(own, is_counted & (waits.sequence > 0)),
+                summed(own, is_counted & (waits.sequence < 0)),
+                summed(found_in((late.rank[first],), (ranks,)), late.identity[first] != NONE),
+                summed(awaited, sums.wait_ns),
+                summed(cause, sums.caused_ns),
+                summed(cause, np.where(is_direct, sums.caused_ns, 0.0)),
                 wait_ns,
                 transfer_ns,
             )
