@@ -66,6 +66,15 @@ def test_jobs_of_several_files_are_all_counted(report, run_folder, tmp_path, mon
     assert said.startswith("2 jobs added; 0 known")
 
 
+def test_programs_of_one_rank_that_start_in_one_second_are_as_many_jobs(report, tmp_path):
+    """As in a job array, whose id they share."""
+    for place in range(3):
+        rank = planted.Rank(0, 1, start_unix_ns=planted.START_UNIX_NS + place)
+        planted.write_databases(tmp_path / "spool" / str(place), [rank])
+    said = report("fleet", "add", tmp_path / "store", "--from", tmp_path / "spool").out
+    assert said.startswith("3 jobs added; 0 known")
+
+
 def added_by_another(store: Path, run_folder: Path) -> Path:
     """A second writer adds the run and another one, in files of another number; its file of
     jobs."""

@@ -50,10 +50,11 @@ Job = namedtuple("Job", "run month rows")
 
 
 def run_key(files: Sequence[RankFile]) -> int:
-    """The same whoever reads the run, and whenever: job ids are used again, but not in a second."""
+    """The same whoever reads the run, and whenever: job ids are used again, but not in a second;
+    in that of a job array many programs of one rank may start."""
     run_id, size = files[0].run
-    start_s = min(file.start_unix_ns for file in files) // SECOND_NS
-    return hashed(f"{run_id} {size} {start_s}")
+    start_ns = min(file.start_unix_ns for file in files)
+    return hashed(f"{run_id} {size} {start_ns if size == 1 else start_ns // SECOND_NS}")
 
 
 def hashed(text: str) -> int:
