@@ -5,13 +5,8 @@ each problem, nothing else.
     tests/report/fuzz.py --case 4711         repeats one, and shows what came of it
 
 A case is a number: it decides which files there are, what is wrong with them, and which command
-reads them. Cases run in forked processes with limits on memory and processor time, watched by their
-parent:
-
-    parent  --fork-->  child: case 0, 1, 2, ... 249   a line before each case, and one for each
-                                                      failure
-            --fork-->  child: case 250, ...           a child that falls silent is ended, and its
-                                                      case has failed
+reads them. Cases run in forked processes, 250 in each, with limits on memory and processor time; a
+process that dies has failed at its case, and another one does the rest.
 """
 
 from __future__ import annotations
@@ -24,7 +19,6 @@ import os
 import random
 import re
 import resource
-import selectors
 import shutil
 import signal
 import sqlite3
@@ -56,7 +50,7 @@ BATCH = 250
 EVIL_RANKS = 32
 MEMORY_BYTES = 768 << 20  # of address space, above what a child has from the start
 MOST_CPU_S = 10  # for one case; the slowest sound one, a page with pictures, takes one
-SILENCE_S = 180  # on a machine that does other things too
+SILENCE_S = 180  # the longest case, on a machine that does other things too
 MOST_LINES = 12  # on stderr; more means that somebody repeats himself
 MOST_SHOWN = 20
 
@@ -134,18 +128,16 @@ def random_bytes(data: bytearray, chance: random.Random) -> None:
             data[at] ^= 1 << chance.randrange(8)
         elif kind == 2:
             stretch = min(chance.choice((2, 4, 8, 64, 4096)), len(data) - at)
-            data[at : at + stretch] = (
-                chance.choice((b"\xff", b"\0", b"\x7f", b"A", b"\x80")) * stretch
-            )
+            byte = chance.choice((b"\xff", b"\0", b"\x7f", b"A", b"\x80"))
+            data[at : at + stretch] = byte * stretch
         else:
             number(data, at, chance.choice((1, 2, 4, 8)), chance)
 
 
 def number(data: bytearray, at: int, width: int, chance: random.Random) -> None:
     value = chance.choice(NUMBERS) + chance.choice((0, 0, 0, -1, 1))
-    data[at : at + width] = (value % (1 << 8 * width)).to_bytes(
-        width, chance.choice(("little", "big"))
-    )
+    order = chance.choice(("little", "big"))
+    data[at : at + width] = (value % (1 << 8 * width)).to_bytes(width, order)
 
 
 def cut_short(data: bytearray, chance: random.Random) -> None:
@@ -389,12 +381,10 @@ def database_values(path: Path, chance: random.Random) -> None:
     for _ in range(chance.choice((1, 1, 2, 5))):
         table = chance.choice(list(TABLES))
         column, other = chance.choice(TABLES[table]), chance.choice(TABLES[table])
-        where = (
-            ""
-            if chance.random() < 0.3
-            else f" WHERE {other} = (SELECT {other} FROM {table} LIMIT 1 OFFSET "
-            f"{chance.randrange(6)})"
-        )
+        where = ""
+        if chance.random() >= 0.3:
+            place = f"LIMIT 1 OFFSET {chance.randrange(6)}"
+            where = f" WHERE {other} = (SELECT {other} FROM {table} {place})"
         value = chance.choice(VALUES)
         is_raw_text = isinstance(value, bytes) and chance.random() < 0.5
         place = "CAST(? AS TEXT)" if is_raw_text else "?"
@@ -451,14 +441,8 @@ def evil_rank(world_rank: int, chance: random.Random) -> planted.Rank:
     if rank.ended != "running" and abs(rank.start_unix_ns) > 1 << 62:
         rank.wall_ns = 0
     rank.copied_unix_ns = chance.choice((0, 0, 1, (1 << 63) - 1))
-    rank.doing = {
-        0: planted.Doing(
-            chance.choice(list(planted.CALL_NUMBERS)),
-            2,
-            communicator=chance.choice((0, 1, 2, 9)),
-            peer=1,
-        )
-    }
+    call, communicator = chance.choice(list(planted.CALL_NUMBERS)), chance.choice((0, 1, 2, 9))
+    rank.doing = {0: planted.Doing(call, 2, communicator=communicator, peer=1)}
     return rank
 
 
@@ -504,15 +488,8 @@ def sound_files(folder: Path) -> Sound:
         for place, rank in enumerate(evil)
     ]
     evil_ledgers = [planted.ledger_bytes(rank) for rank in evil]
-    return Sound(
-        databases,
-        ledgers,
-        (folder / "merged.db").read_bytes(),
-        tricks,
-        evil_databases,
-        evil_ledgers,
-        drawing_prepare(folder),
-    )
+    merged, can_draw = (folder / "merged.db").read_bytes(), drawing_prepare(folder)
+    return Sound(databases, ledgers, merged, tricks, evil_databases, evil_ledgers, can_draw)
 
 
 def drawing_prepare(folder: Path) -> bool:
@@ -549,9 +526,8 @@ def case_make(number: int, sound: Sound, folder: Path) -> Case:
     in_pictures = chance.randrange(ONE_IN_PICTURES) == 0 and sound.can_draw
     words = chance.choice(IN_PICTURES if in_pictures else COMMANDS)
     (folder / "out").mkdir()
-    return Case(
-        folder, run, [word.replace("OUT", str(folder / "out")) for word in words], in_pictures
-    )
+    words = [word.replace("OUT", str(folder / "out")) for word in words]
+    return Case(folder, run, words, in_pictures)
 
 
 def file_write(
@@ -562,9 +538,8 @@ def file_write(
     if not is_damaged:
         path.write_bytes((sound.databases if ending == "db" else sound.ledgers)[rank])
     elif rank == 1 and chance.random() < 0.2:
-        path.write_bytes(
-            chance.choice(sound.evil_databases if ending == "db" else sound.evil_ledgers)
-        )
+        evil = sound.evil_databases if ending == "db" else sound.evil_ledgers
+        path.write_bytes(chance.choice(evil))
     elif ending == "db" and rank == 1 and chance.random() < 0.3:
         path.write_bytes(chance.choice(sound.tricks))
     elif ending == "db":
@@ -647,22 +622,14 @@ def check_said(case: Case, status: int, out: str, err: str) -> None:
     check(len(lines) <= MOST_LINES, f"{len(lines)} lines on stderr")
     check(len(set(lines)) == len(lines), "a line on stderr twice")
     for line in lines:
-        is_empty_picture = bool(re.search(r"/picture\.\w+: not drawn: \w", line))
-        check(
-            is_empty_picture or line.startswith((f"hvprof-report: {run}", "hvprof-report: --call")),
-            f"on stderr: {line[:300]}",
-        )
-        check(
-            not line.endswith(": ") and "out of memory" not in line and "MemoryError" not in line,
-            f"on stderr: {line[:300]}",
-        )
+        is_ours = line.startswith((f"hvprof-report: {run}", "hvprof-report: --call"))
+        is_ours |= bool(re.search(r"/picture\.\w+: not drawn: \w", line))
+        is_ours &= not re.search(": $|out of memory|MemoryError", line)
+        check(is_ours, f"on stderr: {line[:300]}")
     for name, text in (("stdout", out), ("stderr", err)):
-        found = CONTROLS.search(text)
-        check(
-            not found,
-            f"a control character on {name}: "
-            f"{found and text[max(0, found.start() - 40) : found.end() + 40]!r}",
-        )
+        if found := CONTROLS.search(text):
+            around = text[max(0, found.start() - 40) : found.end() + 40]
+            raise Failure(f"a control character on {name}: {around!r}")
     if "--json" in case.words and status == 0 and "--output" not in case.words:
         json.loads(out)
 
@@ -751,13 +718,10 @@ def audit(event: str, arguments: tuple) -> None:
     if allowed.folder is None or arguments and TEMPORARY.fullmatch(str(arguments[0])):
         return
     if event == "open":
-        is_writing = isinstance(arguments[2], int) and arguments[2] & WRITING
-        place = (
-            str(arguments[0])
-            if is_writing and not isinstance(arguments[0], int)
-            else allowed.folder
-        )
-        check(place.startswith((allowed.folder, os.devnull)), f"would write {place}")
+        place, _, flags = arguments
+        if isinstance(flags, int) and flags & WRITING and not isinstance(place, int):
+            is_allowed = str(place).startswith((allowed.folder, os.devnull))
+            check(is_allowed, f"would write {place}")
     elif event.startswith(MAKING):
         check(str(arguments[0]).startswith(allowed.folder), f"{event} {arguments[0]}")
     elif event not in ("subprocess.Popen", "os.posix_spawn") or list(arguments[1]) != DEMANGLER:
@@ -776,22 +740,21 @@ def limits_set() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (MEMORY_BYTES,) * 2)
 
 
-def child(numbers: range, sound: Sound, scratch: Path, keep: Path, pipe: int) -> None:
-    """Its lines: `case N`, `failed {"case": N, ...}`."""
-    home = scratch / "home"
+def child(numbers: range, sound: Sound, folder: Path, keep: Path) -> None:
+    """Writes into its folder which case it is at, and a line of JSON for each failure."""
+    home = folder / "home"
     home.mkdir(parents=True)
     os.chdir(home)
     os.environ.update(HOME=str(home), TMPDIR=str(home), SQLITE_TMPDIR=str(home))
     sys.addaudithook(audit)
     limits_set()
-    with open(pipe, "w") as lines:
-        for number in numbers:
-            print(f"case {number}", file=lines, flush=True)
-            what = case_try(number, sound, scratch / str(number), home, keep)
-            if what:
-                print(
-                    "failed " + json.dumps({"case": number, "what": what}), file=lines, flush=True
-                )
+    for number in numbers:
+        (folder / "at").write_text(str(number))
+        signal.alarm(SILENCE_S)  # ends it
+        what = case_try(number, sound, folder / str(number), home, keep)
+        if what:
+            with open(folder / "failed", "a") as lines:
+                print(json.dumps([number, what]), file=lines)
 
 
 def case_try(number: int, sound: Sound, folder: Path, home: Path, keep: Path) -> str | None:
@@ -811,47 +774,6 @@ def case_try(number: int, sound: Sound, folder: Path, home: Path, keep: Path) ->
     return what
 
 
-class Batch:
-    """A child, and how far it is."""
-
-    def __init__(self, numbers: range, sound: Sound, scratch: Path, keep: Path) -> None:
-        self.numbers, self.now, self.rest = numbers, numbers.start, b""
-        self.heard_s = time.monotonic()
-        self.pipe, theirs = os.pipe()
-        self.pid = os.fork()
-        if self.pid == 0:
-            status = 1
-            try:
-                os.close(self.pipe)
-                child(numbers, sound, scratch, keep, theirs)
-                status = 0
-            except BaseException:
-                traceback.print_exc()
-            os._exit(status)
-        os.close(theirs)
-
-    def listen(self) -> list[dict] | None:
-        """The failures that it tells of; None at its end."""
-        data = os.read(self.pipe, 1 << 16)
-        self.heard_s = time.monotonic()
-        *lines, self.rest = (self.rest + data).split(b"\n")
-        told = [line for line in lines if line.startswith(b"case ")]
-        self.now = int(told[-1][5:]) if told else self.now
-        return (
-            [json.loads(line[7:]) for line in lines if line.startswith(b"failed ")]
-            if data
-            else None
-        )
-
-    def end(self) -> str | None:
-        """Cause of its death, if it did not come to its end."""
-        os.close(self.pipe)
-        status = os.waitpid(self.pid, 0)[1]
-        if os.WIFSIGNALED(status):
-            return f"ended by {signal.Signals(os.WTERMSIG(status)).name}"
-        return f"exit status {os.WEXITSTATUS(status)}" if status else None
-
-
 class Fuzz:
     """All cases, so many children at a time."""
 
@@ -859,48 +781,51 @@ class Fuzz:
         self.cases, self.folder, self.keep = cases, folder, keep
         self.sound = sound_files(folder)
         self.waiting = [cases[start : start + BATCH] for start in range(0, len(cases), BATCH)][::-1]
-        self.running = selectors.DefaultSelector()
+        self.running: dict[int, range] = {}  # by process
         self.failed = self.done = 0
 
     def run(self, jobs: int) -> int:
         """How many failed."""
-        while self.waiting or self.running.get_map():
-            while self.waiting and len(self.running.get_map()) < jobs:
-                numbers = self.waiting.pop()
-                batch = Batch(numbers, self.sound, self.folder / f"from-{numbers.start}", self.keep)
-                self.running.register(batch.pipe, selectors.EVENT_READ, batch)
-            for key, _ in self.running.select(timeout=1):
-                self.hear(key.data)
-            for key in self.running.get_map().values():
-                if time.monotonic() - key.data.heard_s > SILENCE_S:
-                    os.kill(key.data.pid, signal.SIGKILL)
+        while self.waiting or self.running:
+            while self.waiting and len(self.running) < jobs:
+                self.begin(self.waiting.pop())
+            process, status = os.wait()
+            self.ended(self.running.pop(process), status)
         return self.failed
 
-    def hear(self, batch: Batch) -> None:
-        failures = batch.listen()
-        for failure in failures or ():
-            self.fail(failure["case"], failure["what"])
-        if failures is None:
-            self.running.unregister(batch.pipe)
-            self.ended(batch, batch.end())
+    def begin(self, numbers: range) -> None:
+        process = os.fork()
+        if process:
+            self.running[process] = numbers
+            return
+        status = 1
+        try:
+            child(numbers, self.sound, self.folder / f"from-{numbers.start}", self.keep)
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        os._exit(status)
 
-    def ended(self, batch: Batch, died_of: str | None) -> None:
-        if died_of:
-            self.fail(batch.now, died_of)
-            self.waiting += [rest] if (rest := range(batch.now + 1, batch.numbers.stop)) else []
-        shutil.rmtree(self.folder / f"from-{batch.numbers.start}", ignore_errors=True)
-        before, self.done = self.done, self.done + batch.now + 1 - batch.numbers.start
+    def ended(self, numbers: range, status: int) -> None:
+        """A child that did not come to its end has failed at the case that it was at."""
+        folder = self.folder / f"from-{numbers.start}"
+        last, failed = int((folder / "at").read_text()), folder / "failed"
+        for line in failed.read_text().splitlines() if failed.exists() else ():
+            self.fail(*json.loads(line))
+        if status:
+            code = os.waitstatus_to_exitcode(status)
+            self.fail(last, f"ended by {signal.Signals(-code).name}" if code < 0 else "ended")
+            self.waiting += [rest] if (rest := range(last + 1, numbers.stop)) else []
+        shutil.rmtree(folder, ignore_errors=True)
+        before, self.done = self.done, self.done + last + 1 - numbers.start
         if self.done * 20 // len(self.cases) > before * 20 // len(self.cases):
             print(f"{self.done} of {len(self.cases)} cases, {self.failed} failed", flush=True)
 
     def fail(self, number: int, what: str) -> None:
         self.failed += 1
         if self.failed <= MOST_SHOWN:
-            print(
-                f"case {number}: {what.rstrip()}\n    repeat: {sys.executable} "
-                f"{Path(__file__).resolve()} --case {number}",
-                flush=True,
-            )
+            again = f"{sys.executable} {Path(__file__).resolve()} --case {number}"
+            print(f"case {number}: {what.rstrip()}\n    repeat: {again}", flush=True)
 
 
 def repeat(number: int, folder: Path, keep: Path) -> None:
@@ -912,11 +837,9 @@ def repeat(number: int, folder: Path, keep: Path) -> None:
     limits_set()
     case = case_make(number, sound, scratch)
     shutil.copytree(scratch / "run", keep / f"case-{number}", dirs_exist_ok=True)
-    print(
-        f"its files: {keep / f'case-{number}'}\nhvprof-report {case.words[0]} {case.run} "
-        f"{' '.join(case.words[1:])}",
-        flush=True,
-    )
+    command, *words = case.words
+    print(f"its files: {keep / f'case-{number}'}")
+    print(f"hvprof-report {command} {case.run} {' '.join(words)}", flush=True)
     status, out, err = case_run(case)
     print(f"status {status}\n{out}{err}", end="")
 
@@ -925,26 +848,22 @@ def fuzz(cases: range, jobs: int, folder: Path, keep: Path) -> int:
     start_s = time.monotonic()
     failed = Fuzz(cases, folder, keep).run(jobs)
     span_s = time.monotonic() - start_s
-    print(
-        f"cases {cases.start} to {cases.stop - 1}: {failed} failed, {len(cases) / span_s:.0f} a "
-        "second"
-    )
+    pace = f"{len(cases) / span_s:.0f} a second"
+    print(f"cases {cases.start} to {cases.stop - 1}: {failed} failed, {pace}")
     if failed:
         print(f"the files of those that failed: {keep}")
     return failed
 
 
 def arguments_read() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     parser.add_argument("--cases", type=int, default=100_000)
     parser.add_argument("--first", type=int, default=0, help="the number of the first case")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--case", type=int, help="repeat this one")
-    parser.add_argument(
-        "--keep", type=Path, default=ROOT / "build" / "fuzz", help="where the files of failures go"
-    )
+    kept, about = ROOT / "build" / "fuzz", "where the files of failures go"
+    parser.add_argument("--keep", type=Path, default=kept, help=about)
     return parser.parse_args()
 
 
@@ -952,10 +871,9 @@ if __name__ == "__main__":
     wanted = arguments_read()
     keep = wanted.keep.resolve()
     keep.mkdir(parents=True, exist_ok=True)
+    cases = range(wanted.first, wanted.first + wanted.cases)
     with tempfile.TemporaryDirectory(prefix="commprof-fuzz-") as scratch:
         if wanted.case is not None:
             repeat(wanted.case, Path(scratch), keep)
-        elif fuzz(
-            range(wanted.first, wanted.first + wanted.cases), wanted.jobs, Path(scratch), keep
-        ):
+        elif fuzz(cases, wanted.jobs, Path(scratch), keep):
             sys.exit(1)
