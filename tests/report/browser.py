@@ -3,7 +3,6 @@ DevTools Protocol)."""
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import shutil
@@ -15,17 +14,11 @@ import pytest
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 needs_browser = pytest.mark.skipif(not CHROMIUM, reason="no Chromium: setup/packages.sh check")
 TIMEOUT_S = 120  # for a page; no machine is that slow
-OPTIONS = tuple(
-    (
-        "--headless=new --no-sandbox --disable-gpu --hide-scrollbars --remote-debugging-pipe "
-        "--no-first-run"
-    ).split()
-)
-OPTIONS += (
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-dev-shm-usage",
-)
+OPTIONS = (
+    "--headless=new --no-sandbox --disable-gpu --hide-scrollbars --remote-debugging-pipe "
+    "--no-first-run --disable-background-networking --disable-component-update "
+    "--disable-dev-shm-usage"
+).split()
 AXE_COMPLAINTS = """axe.run(document).then(({violations}) => violations.map(
     ({help, nodes}) => `${help}: ${nodes.map(({html}) => html).slice(0, 3).join(" ")}`))"""
 
@@ -49,9 +42,8 @@ class Browser:
         self.complaints: list[str] = []
         self.requests: list[str] = []
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
-        self.session = self.send("Target.attachToTarget", targetId=target, flatten=True)[
-            "sessionId"
-        ]
+        attached = self.send("Target.attachToTarget", targetId=target, flatten=True)
+        self.session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.send(f"{domain}.enable")
 
@@ -96,14 +88,9 @@ class Browser:
 
     is_loaded = False
 
-    def open(self, path: Path, width: int = 1440, height: int = 900, dark: bool = False) -> None:
-        self.send(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=False,
-        )
+    def open(self, path: Path, width: int = 1440, dark: bool = False) -> None:
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        self.send("Emulation.setDeviceMetricsOverride", **size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.send("Emulation.setEmulatedMedia", features=[scheme])
         self.visit(path.resolve().as_uri())
@@ -126,10 +113,8 @@ class Browser:
 
     def press(self, key: str) -> None:
         text = {"text": key} if len(key) == 1 else {}
-        for kind in ("keyDown", "keyUp"):
-            self.send(
-                "Input.dispatchKeyEvent", type=kind, key=key, **(text if kind == "keyDown" else {})
-            )
+        for kind, more in (("keyDown", text), ("keyUp", {})):
+            self.send("Input.dispatchKeyEvent", type=kind, key=key, **more)
 
     def mouse(self, kind: str, x: float, y: float, **more: object) -> None:
         self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
@@ -145,17 +130,3 @@ class Browser:
         self.ask(f"{element}.scrollIntoView({{block: 'center'}})")
         x, y = self.ask(f"{place}({element}.getBoundingClientRect())")
         return x, y
-
-    def picture(self, path: Path, selector: str | None = None, whole: bool = False) -> None:
-        clip = {}
-        if selector:
-            box = "(({x, y, width, height}) => ({x, y: y + scrollY, width, height, scale: 1}))"
-            clip = {
-                "clip": self.ask(
-                    f"{box}(document.querySelector({json.dumps(selector)}).getBoundingClientRect())"
-                )
-            }
-        shot = self.send(
-            "Page.captureScreenshot", captureBeyondViewport=bool(selector) or whole, **clip
-        )
-        path.write_bytes(base64.b64decode(shot["data"]))

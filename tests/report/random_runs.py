@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Callable
@@ -186,9 +185,3 @@ class RandomRun:
                 self.job.rows[table] = [row for row in rows if row["world_rank"] != 0]
             self.job.missing = [0]
             self.job.made = [call for call in self.job.made if call["world_rank"] != 0]
-
-
-def runs(folder: Path, seeds: range) -> Iterator[tuple[random.Random, Path]]:
-    for seed in seeds:
-        chance = random.Random(seed)
-        yield chance, RandomRun(chance).written(folder / f"{seed}.db")

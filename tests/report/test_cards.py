@@ -8,7 +8,6 @@ import re
 from html import unescape
 
 import planted
-import pytest
 from planted import Cell, Communicator, Negotiation, Rank, Sample, Signature, Window
 from test_root_causes import MS
 
@@ -25,74 +24,46 @@ def world(rank: int) -> Communicator:
     return dataclasses.replace(planted.communicators_of(rank)[0], members="0-1", size=2)
 
 
-def training(
-    negotiates: bool, facts: dict[str, str] | None = None, is_main: int = 0, slower: int = 1
-) -> list[Rank]:
-    """Steps of two Allreduces each; before them, if it negotiates, ten rounds of half a
-    millisecond, after the last of which it sends."""
+def training() -> list[Rank]:
+    """Steps of two Allreduces each; before them ten rounds of half a millisecond, after the last of
+    which it sends."""
     made = []
     for step in range(STEPS):
         begin_ns = 10 * MS + step * STEP_NS
-        rounds = (
-            [(begin_ns + number * MS, MS // 2, 8, BITS) for number in range(1, 11)]
-            if negotiates
-            else []
-        )
-        made += [
-            *rounds,
-            *((begin_ns + at * MS, spent * MS, size, GRADIENTS) for at, spent, size in SENT),
-        ]
-    made = [
-        (slower * begin_ns, slower * spent_ns, size, kind)
-        for begin_ns, spent_ns, size, kind in made
-    ]
-    thread = 1 - is_main
+        made += [(begin_ns + number * MS, MS // 2, 8, BITS) for number in range(1, 11)]
+        made += [(begin_ns + at * MS, spent * MS, size, GRADIENTS) for at, spent, size in SENT]
     times: dict[int, list[int]] = {}
     for _, spent_ns, size, _ in made:
         times.setdefault(size, []).append(spent_ns)
-    what = {"wall_ns": slower * WALL_NS, "windows": [Window(0, slower * WALL_NS, thread)]}
+    what = {"wall_ns": WALL_NS, "windows": [Window(0, WALL_NS, 1)]}
     what["facts"] = {**planted.facts_of(0), "boot_id": "a1", "time_namespace": "time:[1]"}
-    what["facts"] |= {"command_line": f"python3 train.py --steps {STEPS}", **(facts or {})}
+    what["facts"]["command_line"] = f"python3 train.py --steps {STEPS}"
     what |= {"threads": [(0, "train", 1), (1, "horovod", 0)], "signatures": [BITS, GRADIENTS]}
     idle = Negotiation(10 * STEPS, idle=(9 * STEPS, 9 * STEPS * MS))
     samples = []
     for place, (begin_ns, spent_ns, size, kind) in enumerate(made, 1):
-        how = {"bytes": size, "sequence": place, "thread": thread, "signature": kind.signature}
+        how = {"bytes": size, "sequence": place, "thread": 1, "signature": kind.signature}
         samples.append(Sample("MPI_Allreduce", begin_ns, begin_ns + spent_ns, **how))
     return [
         Rank(
             rank,
             2,
             communicators=[world(rank)],
-            cells=[Cell("MPI_Allreduce", *own, thread=thread) for own in times.items()],
+            cells=[Cell("MPI_Allreduce", *own, thread=1) for own in times.items()],
             samples=samples,
-            negotiations=[idle] * negotiates,
+            negotiations=[idle],
             **what,
         )
         for rank in range(2)
     ]
 
 
-@pytest.fixture
-def header(report, tmp_path):
-    """The header of the page about these ranks, or about a job."""
-
-    def answer(run) -> str:
-        path = tmp_path / f"run-{len(list(tmp_path.iterdir()))}"
-        folder = planted.write_databases(path, run) if isinstance(run, list) else run.write(path)
-        assert report("html", folder, "-o", tmp_path / "page.html").status == 0
-        return (tmp_path / "page.html").read_text().partition("</header>")[0]
-
-    return answer
-
-
-@pytest.fixture
-def cards(header):
-    return lambda run: [(value, unescape(text)) for value, text in CARD.findall(header(run))]
-
-
-def test_a_job_that_negotiates_says_what_a_step_is_and_what_is_data(cards):
-    assert cards(training(True))[:3] == [
+def test_a_job_that_negotiates_says_what_a_step_is_and_what_is_data(report, tmp_path):
+    folder = planted.write_databases(tmp_path / "run", training())
+    assert report("html", folder, "-o", tmp_path / "page.html").status == 0
+    header = (tmp_path / "page.html").read_text().partition("</header>")[0]
+    cards = [(value, unescape(text)) for value, text in CARD.findall(header)]
+    assert cards[:3] == [
         ("20.0 ms", "a step, the mean of 40 steps"),
         ("12.0 %", "of wall time in data operations; 20.0 % in negotiation"),
         ("1.00 s", "wall time; 0.30 % of it is the profiler's own"),

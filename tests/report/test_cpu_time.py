@@ -7,7 +7,7 @@ import pytest
 from cases import of
 from commprof_report.late.judgement import compared
 from commprof_report.run.crowding import Use
-from planted import SECOND, CpuTime
+from planted import SECOND
 from planted_job import HostClock, Job
 
 MS = 1_000_000
@@ -95,13 +95,6 @@ def test_a_rank_that_may_wait_for_its_gpu_has_no_reason(tmp_path, report):
 # Who waits for a core
 
 
-def waiting(share: float, *, outside: int = 50, read_ns: int = 10 * SECOND) -> list[CpuTime]:
-    """A rank that is ready always."""
-    core_ns, waiting_ns = round((1 - share) * read_ns), round(share * read_ns)
-    seen = (outside, 0, 0, 100 - outside, 0, 0)
-    return [CpuTime(0, 0, 0), CpuTime(read_ns, core_ns, waiting_ns, seen)]
-
-
 def advised(report, job: Job, tmp_path) -> dict:
     rows = report("advise", job.write(tmp_path / "run.db"), "--json").rows
     return {row["rule"]: row for row in rows if row["found"]}
@@ -139,9 +132,9 @@ def test_a_lost_core_is_no_reason_if_the_others_wait_for_one_as_long():
     assert compared(own, others) is None
 
 
-def polling(before_ns: int = 0, polled_ns: int = 1_000, poll_ns: int = 1_000) -> Job:
+def polling(before_ns: int) -> Job:
     """Three ranks start an Iallreduce 60 ms before rank 1, and test it until all have. They have
-    polled for it for before_ns, in all for polled_ns, in polls of poll_ns each."""
+    polled for it for before_ns, in polls of 1 us."""
     job = Job([HostClock()] * 4, wall_ns=STEPS * STEP_NS)
     poll = {"call": "MPI_Test", "communicator": 0, "bytes": 0, "region": 0, "measure": "poll"}
     for step in range(STEPS):
@@ -150,10 +143,10 @@ def polling(before_ns: int = 0, polled_ns: int = 1_000, poll_ns: int = 1_000) ->
         job.collective("MPI_Iallreduce", starts, [end_ns - max(starts)] * 4)
         for rank in range(4):
             job.call("MPI_Test", end_ns - 1_000, end_ns, rank)
-            job.made.append({**poll, "world_rank": rank, "duration_ns": poll_ns})
+            job.made.append({**poll, "world_rank": rank, "duration_ns": 1_000})
             if rank != 1:
                 since_ns = max(0, begin_ns + 2_000 - before_ns)
-                job.rows["sample"][-1].update(polled_since_ns=since_ns, polled_ns=polled_ns)
+                job.rows["sample"][-1].update(polled_since_ns=since_ns, polled_ns=1_000)
     return job
 
 

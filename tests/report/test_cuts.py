@@ -34,8 +34,6 @@ def training_run(
     ns_of_each: int = 200_000,
     once: int = 0,
     each_step: str = "",
-    affinity: str = "",
-    background: int = BACKGROUND,
 ) -> Path:
     """Two ranks. A step's gradients are cut in one of these ways, after `rounds` rounds of
     negotiation for each message. once: bytes of a Bcast at the start; each_step: a further call."""
@@ -50,15 +48,14 @@ def training_run(
             job.call("Allreduce", size, step, ns=ns_of_each)
         if each_step:
             job.call(each_step, 50_000)
-    ranks = [training.rank_of(job, rank, thread=background) for rank in range(2)]
+    ranks = [training.rank_of(job, rank, thread=BACKGROUND) for rank in range(2)]
     for rank in ranks:
         rank.signatures, rank.steps = [BITS, SUMS], training.marks(job)
         for sample in rank.samples:
             sample.signature = 1 if sample.bytes == 8 and rounds else 2
-        used = {"affinity": affinity or str(rank.world_rank)}
-        rank.facts.update({f"begin.{key}": value for key, value in used.items()})
-        rank.facts.update({f"last.{key}": value for key, value in used.items()})
-        rank.facts.update({"begin.since_start_ns": "0", "last.since_start_ns": str(SECOND)})
+        for reading, at_ns in (("begin", 0), ("last", SECOND)):
+            rank.facts[f"{reading}.affinity"] = str(rank.world_rank)
+            rank.facts[f"{reading}.since_start_ns"] = str(at_ns)
     return planted.write_databases(path, ranks)
 
 

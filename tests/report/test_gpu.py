@@ -92,18 +92,6 @@ def test_every_time_is_the_sum_of_its_states(report, tmp_path, table, write):
     check(report, tmp_path, folder, (f"gpu --by {table}", TIMES))
 
 
-def streams() -> list[Rank]:
-    rank = gpu_rank(streams=[Stream(1), Stream(2, number=13, context=3), Stream(3, device=9)])
-    rank.activities = [
-        Activity([10] * 3, 1),
-        Activity([20] * 2, 2, stream=2),
-        Activity([7], kind="copy", copy="to host", bytes=64, volume_bytes=60, stream=2),
-        Activity([6], kind="memset", bytes=64, volume_bytes=40, stream=2),
-        Activity([1], 1, stream=3),
-    ]
-    return [rank]
-
-
 # Traced parts, what is missing
 
 LATE = {"gpu_counts": {"late_records": 834, "records": 10_000}}

@@ -34,22 +34,22 @@ class Written:
         place = {"ts": at_us, "pid": self.tensors[tensor]}
         self.events.append({"ph": phase, **named, **place, **span, "args": args})
 
-    def negotiate(self, tensor: str, *ready_us: int, operation: str = "ALLREDUCE") -> None:
+    def negotiate(self, tensor: str, *ready_us: int) -> None:
         """ready_us: of each rank."""
-        self.add("B", tensor, min(ready_us), f"NEGOTIATE_{operation}")
+        self.add("B", tensor, min(ready_us), "NEGOTIATE_ALLREDUCE")
         for rank, at_us in sorted(enumerate(ready_us), key=lambda item: item[1]):
             self.add("X", tensor, at_us, str(rank))
         self.add("E", tensor, max(ready_us))
 
-    def reduce(self, tensors: list[str], at_us: int, span_us: int = 100) -> None:
+    def reduce(self, tensors: list[str], at_us: int) -> None:
         for place, tensor in enumerate(tensors):
             self.add("B", tensor, at_us + place, "ALLREDUCE")
         for activity in ("MEMCPY_IN_FUSION_BUFFER", "MPI_ALLREDUCE"):
             for tensor in tensors:
                 self.add("B", tensor, at_us + 5, activity)
             for tensor in tensors:
-                self.add("E", tensor, at_us + span_us)
-            at_us += span_us
+                self.add("E", tensor, at_us + 100)
+            at_us += 100
         for tensor in tensors:
             self.add("E", tensor, at_us + 9, dtype="float32", shape="[64]")
 

@@ -63,16 +63,6 @@ def nothing_to_receive() -> Job:
     return job
 
 
-def nonblocking() -> Job:
-    """Rank 0 waits from 2 us on, rank 1 comes at 7 us."""
-    job = one_host(2)
-    for step in range(10):
-        ends = job.collective("MPI_Iallreduce", [step * MS, step * MS + 7_000], [50, 50])
-        for rank, end_ns in enumerate(ends):
-            job.call("MPI_Wait", step * MS + 2_000 + 5_010 * rank, end_ns, rank)
-    return job
-
-
 def ibcast(arrivals: list[int], waited_ns: int) -> Job:
     job = one_host(2)
     for rank, end_ns in enumerate(job.collective("MPI_Ibcast", arrivals, [50, 50], root=0)):

@@ -17,11 +17,11 @@ SHARE = 0.41
 HOSTS = dict.fromkeys(range(RANKS), "node")
 
 
-def stumbling(share: float, late_ns: int = 20 * MS, transfer_ns: int = MS, more_ns: int = 0) -> Job:
+def stumbling(share: float) -> Job:
     """In each of 82 steps one rank is late: rank 3 in this share of them, else any other one, at
     random."""
     chance = random.Random(1)
-    job = Job([HostClock()] * RANKS, wall_ns=82 * 100 * MS + more_ns)
+    job = Job([HostClock()] * RANKS, wall_ns=82 * 100 * MS)
     others = [rank for rank in range(RANKS) if rank != 3]
     turns = [3] * round(82 * share) + [
         others[place % len(others)] for place in range(82 - round(82 * share))
@@ -30,8 +30,8 @@ def stumbling(share: float, late_ns: int = 20 * MS, transfer_ns: int = MS, more_
     job.collective("MPI_Bcast", [0] * RANKS, [1_000] * RANKS, 0, message_bytes=40_000_000)
     for step, late in enumerate(turns):
         begin_ns = step * 100 * MS + 10 * MS
-        arrivals = [begin_ns + late_ns * (rank == late) for rank in range(RANKS)]
-        job.collective("MPI_Allreduce", arrivals, [transfer_ns] * RANKS, message_bytes=40_000_000)
+        arrivals = [begin_ns + 20 * MS * (rank == late) for rank in range(RANKS)]
+        job.collective("MPI_Allreduce", arrivals, [MS] * RANKS, message_bytes=40_000_000)
     for rank in range(RANKS):
         job.thread(rank, is_main=1)
     return job

@@ -27,16 +27,11 @@ CHOSEN = [
 ]
 
 
-def nccl(
-    rank: int,
-    members: list[int],
-    identity: int = planted.NCCL_IDENTITY,
-    number: int = NCCL,
-    collectives: int = 0,
-) -> Communicator:
+def nccl(rank: int, members: list[int], collectives: int = 0) -> Communicator:
     begun = [Collective("ncclAllReduce", MIB)] * collectives
     made = {"constructor": "ncclCommInitRank", "begun": begun, "library": "nccl"}
-    return Communicator(number, identity, "", len(members), members.index(rank), **made)
+    own = (NCCL, planted.NCCL_IDENTITY, "", len(members), members.index(rank))
+    return Communicator(*own, **made)
 
 
 def nccl_rank(rank: int, *cells: Cell, size: int = 4, **more: object) -> Rank:
@@ -92,9 +87,9 @@ def ended(*cells: Cell) -> list[Rank]:
 # Steps
 
 
-def stepping(timed: int = 40) -> list[Rank]:
+def stepping() -> list[Rank]:
     """Steps of 100 ms by the device, which lags 60 ms behind the host: two AllReduces of 20 ms that
-    overlap by 10 ms. Those of the first `timed` steps are timed on the device."""
+    overlap by 10 ms."""
     ranks = []
     for rank in range(2):
         samples = []
@@ -103,7 +98,7 @@ def stepping(timed: int = 40) -> list[Rank]:
             host_ns = 50 * MS + step * 100 * MS + place * 100_000
             begin_ns = host_ns + 60 * MS + place * 10 * MS - place * 100_000
             what = {"bytes": (4 + place) * MIB}
-            what["device_ns"] = (begin_ns, begin_ns + 20 * MS) if step < timed else None
+            what["device_ns"] = (begin_ns, begin_ns + 20 * MS)
             times = (host_ns, host_ns + 8_000)
             samples.append(Sample("ncclAllReduce", *times, NCCL, number + 1, **what))
         cells = [Cell("ncclAllReduce", size * MIB, [8_000] * 40, NCCL) for size in (4, 5)]

@@ -546,16 +546,14 @@ program 0 0 0
 """
 
 
-def polled(tmp_path: Path, polls: int, sent_again_ms: int = 0) -> list[tuple]:
+def polled(tmp_path: Path, polls: int) -> list[tuple]:
     """For a rank that receives, and polls from 3 ms on, 1 ms in all, until 8 ms: each call with the
     gap before it, in milliseconds, and the pause between its polls."""
-    sends = [message("MPI_Isend", sent_again_ms, 1, number=2)] if sent_again_ms else []
     own = [
         message("MPI_Irecv", 1, 1, completed_ns=9 * MS),
-        *sends,
         Sample("MPI_Test", 8 * MS, 9 * MS, bytes=0, polled=(3 * MS, MS)),
     ]
-    others = [message("MPI_Send", 7, 0), *[message("MPI_Recv", 9, 0, number=2) for _ in sends]]
+    others = [message("MPI_Send", 7, 0)]
     cells = [Cell("MPI_Test", 0, [MS // polls], measure="poll", times=polls)]
     usual = {"cells": cells, "facts": ONE_CLOCK}
     made = kit_from(tmp_path, *[{"samples": samples, **usual} for samples in (own, others)])

@@ -22,18 +22,13 @@ def roles_of(report, tmp_path):
     return ask
 
 
-def data_parallel_run(
-    *cells: Cell, members=lambda rank: [rank, (rank + 2) % 4]
-) -> list[planted.Rank]:
+def data_parallel_run() -> list[planted.Rank]:
     """Four ranks without point-to-point messages, each in one of two groups."""
-    groups = [sorted(members(rank)) for rank in range(4)]
-    known = [
-        [parallel.world(rank, 4), parallel.split(REPLICA, rank, groups[rank], 1)]
-        for rank in range(4)
-    ]
-    return [
-        planted.Rank(rank, 4, communicators=known[rank], cells=list(cells)) for rank in range(4)
-    ]
+    ranks = [planted.Rank(rank, 4) for rank in range(4)]
+    for rank, own in enumerate(ranks):
+        group = [rank % 2, rank % 2 + 2]
+        own.communicators = [parallel.world(rank, 4), parallel.split(REPLICA, rank, group, 1)]
+    return ranks
 
 
 def test_tensor_parallel_groups_sum_what_is_passed_on_and_often(roles_of):
@@ -51,15 +46,13 @@ TENSORS = tuple((REPLICA, 20_000 + 2_800 * number) for number in range(16))
 ACTIVATIONS = ((TENSOR, 65_536),) * 8
 
 
-def two_groups(*calls: tuple[int, int], names=("", "")) -> list[planted.Rank]:
+def two_groups(*calls: tuple[int, int]) -> list[planted.Rank]:
     """Ranks {0,2} and {1,3} sum gradients, {0,1} and {2,3} activations: these calls in each
     step."""
     ranks = data_parallel_run()
     for rank in ranks:
         first = rank.world_rank - rank.world_rank % 2
         rank.communicators.append(parallel.split(TENSOR, rank.world_rank, [first, first + 1], 3))
-        for communicator, name in zip(rank.communicators[1:], names):
-            communicator.name = name
         rank.samples = parallel.step_samples(*calls)
         rank.windows = [planted.Window(0, rank.wall_ns)]
         rank.cells = [
@@ -87,13 +80,13 @@ def test_all_to_all_is_no_sign_of_tensor_parallel_groups(roles_of):
     assert of_replicas_and_tensor(roles_of(ranks)) == ("replica group", "unclear")
 
 
-def served_run(given: str, got: str, calls: int = 10, root=lambda number: 0) -> list[planted.Rank]:
+def served_run(given: str, got: str) -> list[planted.Rank]:
     ranks = data_parallel_run()
     for rank in ranks:
-        rank.cells = [Cell(call, 100_000, [5_000] * calls) for call in (given, got)]
+        rank.cells = [Cell(call, 100_000, [5_000] * 10) for call in (given, got)]
         rank.samples = []
-        for number, call in enumerate([given, got] * calls):
-            what = {"sequence": number + 1, "root": root(number), "bytes": 100_000}
+        for number, call in enumerate([given, got] * 10):
+            what = {"sequence": number + 1, "root": 0, "bytes": 100_000}
             at = 10_000 * number
             rank.samples.append(planted.Sample(call, at, at + 5_000, **what))
         rank.windows = [planted.Window(0, rank.wall_ns)]

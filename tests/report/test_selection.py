@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import planted
 import pytest
-from planted import Cell, Communicator, Rank
 
 
 def test_a_size_that_no_call_has_is_refused_with_the_nearest_one(report, run_folder):
@@ -37,20 +35,3 @@ def test_a_wrong_option_is_one_line_and_status_2(report, run_folder, words, comp
     assert (answer.status, answer.out) == (2, "")
     assert complaint in answer.err
     assert answer.err.startswith("hvprof-report: ") and answer.err.count("\n") == 1
-
-
-def labels(report, tmp_path, communicators: list[Communicator]) -> dict[str, str]:
-    cells = [
-        Cell("MPI_Bcast", 8, [100], communicator=known.communicator) for known in communicators
-    ]
-    planted.write_database(
-        tmp_path / "rank-0.db", Rank(0, 4, communicators=communicators, cells=cells)
-    )
-    return {
-        row["identity"][:4]: row["communicator"]
-        for row in report("communicators", tmp_path, "--json").rows
-    }
-
-
-def identity(digits: str) -> int:
-    return int(digits.ljust(16, "0"), 16)

@@ -2,61 +2,36 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import planted
-import pytest
 from cases import of
-from planted import SECOND, Device, Reading
+from planted import SECOND, Device, Rank, Reading
 from test_gpu import gpu_rank
 
 
-@pytest.fixture
-def gpu(report, tmp_path):
-    """gpu(ranks, *words): the answer of `gpu` about these ranks."""
-
-    def answer(ranks, *words: str, write=planted.write_databases):
-        folder = write(tmp_path / f"run-{len(list(tmp_path.iterdir()))}", ranks)
-        return report("gpu", folder, *words)
-
-    return answer
+DEVICE = Device(busy={"C": 6 * SECOND, "K": 4 * SECOND}, uuid="GPU-a")
 
 
-@pytest.fixture
-def rows(gpu):
-    return lambda ranks, *words, **how: gpu(ranks, "--json", *words, **how).rows
+def reading(second: int, limits: str = "", mhz: int = 1_980) -> Reading:
+    return Reading(second * SECOND, clock_mhz=mhz, limits=limits)
 
 
-def device(uuid: str = "GPU-a", **fields) -> Device:
-    usual = {
-        "busy": {"C": 6 * SECOND, "K": 4 * SECOND},
-        "uuid": uuid,
-        "memory_bytes": 80_000_000_000,
-    }
-    return Device(**{**usual, **fields})
+def sensors_of(report, folder: Path, ranks: list[Rank]) -> dict:
+    (row,) = report("gpu", planted.write_databases(folder, ranks), "--json", "--by", "sensor").rows
+    return row
 
 
-def reading(second: float, limits: str = "", mhz: int = 1_980, links=(None,) * 4) -> Reading:
-    return Reading(int(second * SECOND), 1, mhz, 61_000_000_000, links, limits)
-
-
-HOT = [
-    reading(second, "ph" if second > 6 else "", 1_200 if second > 6 else 1_980)
-    for second in range(1, 9)
-]
-
-
-def test_an_idle_device_s_clock_does_not_count(rows):
-    ranks = [
-        gpu_rank(
-            devices=[device()],
-            readings=[reading(1, "i", 345), reading(2, "", 1_900), reading(3, "p", 1_700)],
-        )
-    ]
-    (row,) = rows(ranks, "--by", "sensor")
-    assert (row["clock_mean_mhz"], row["clock_least_mhz"]) == (1_800, 1_700)
+def test_an_idle_device_s_clock_does_not_count(report, tmp_path):
+    readings = [reading(1, "i", 345), reading(2, "", 1_900), reading(3, "p", 1_700)]
+    row = sensors_of(report, tmp_path, [gpu_rank(devices=[DEVICE], readings=readings)])
+    assert of(row, "clock_mean_mhz clock_least_mhz") == (1_800, 1_700)
     assert of(row, "throttled_share power_share heat_share") == (1 / 3, 1 / 3, 0)
 
 
-def test_a_device_that_ranks_share_counts_once(rows):
-    ranks = [gpu_rank(rank, 2, devices=[device()], readings=HOT[: 6 + rank]) for rank in range(2)]
-    (row,) = rows(ranks, "--by", "sensor")
-    assert of(row, "rank ranks readings") == (1, "0-1", 7)
+def test_a_device_that_ranks_share_counts_once(report, tmp_path):
+    readings = [reading(second) for second in range(1, 8)]
+    ranks = [
+        gpu_rank(rank, 2, devices=[DEVICE], readings=readings[: 6 + rank]) for rank in range(2)
+    ]
+    assert of(sensors_of(report, tmp_path, ranks), "rank ranks readings") == (1, "0-1", 7)

@@ -135,17 +135,6 @@ def equal_layers(steps: int = 200, seed: int = 3, layers: int = 10) -> Job:
     return job
 
 
-def small(name: str, times: int) -> Job:
-    """Small collectives at any time, beside a few large messages."""
-    job = Job()
-    for _ in range(3):
-        job.call("Send", 100 * MB, ns=MS)
-    for _ in range(times):
-        job.compute(job.random.expovariate(1 / MS), 0)
-        job.call(name, 8)
-    return job
-
-
 def one_allreduce(steps: int = 300, seed: int = 4, checkpoints: bool = True) -> Job:
     job = Job(seed)
     parameters(job, [40_000_000])
@@ -272,20 +261,6 @@ def solver(steps: int = 200, seed: int = 16, norms_every: int = 0, reductions: i
             job.call("Allreduce", 24)
         if step % 100 == 99:
             job.call("File_write_at", 40_000_000, ns=150 * MS)
-    return job
-
-
-def negotiation(steps: int = 60, seed: int = 17) -> Job:
-    """Messages among a framework's ranks, alike and a moment apart, while gradients go another way;
-    forward and backward between."""
-    job = Job(seed)
-    for _ in range(steps):
-        for _ in range(4):
-            job.call("Send", 65_536, ns=0.2 * MS)
-        job.compute(80 * MS)
-        for _ in range(job.random.randint(20, 60)):
-            job.compute(MS)
-            job.call("Allreduce", 8)
     return job
 
 

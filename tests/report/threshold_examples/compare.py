@@ -20,7 +20,6 @@ RANK = RankRow(unrecorded_calls=0, **WHO, **TIMES)  # type: ignore[arg-type]
 STEADY = Trend("none", 1.0, 100.0, 100.0)
 RULES = Rules()
 ONE = RULES.of_one(1, True)
-SCATTER = (0.98, 1.03, 0.99, 1.01, 1.0, 0.97, 1.02, 1.0)
 
 
 def run(**differing: object) -> Figures:
