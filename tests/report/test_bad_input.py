@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+from dataclasses import replace
 
 import fuzz
 import planted
@@ -23,35 +24,24 @@ def lines(answer) -> list[str]:
 def test_a_missing_rank_is_named_and_the_others_are_read(report, run_folder):
     (run_folder / "rank-2.db").unlink()
     answer = report("summary", run_folder)
-    assert (answer.status, lines(answer)) == (
-        0,
-        [f"hvprof-report: {run_folder}: rank 2 of 4 is missing"],
-    )
+    said = f"hvprof-report: {run_folder}: rank 2 of 4 is missing\n"
+    assert (answer.status, answer.err) == (0, said)
     assert "3 of 4 ranks" in answer.out and "Not read        rank 2 of 4\n" in answer.out
 
 
-def test_databases_and_ledgers_of_one_run_are_read_together(report, run_folder):
-    whole = report("sizes", run_folder, "--json").out
-    (run_folder / "rank-1.db").unlink()
+def test_of_a_rank_with_database_and_ledger_one_is_read(report, run_folder):
+    """The ledger where the database is damaged, or not there."""
+    whole, database = report("sizes", run_folder, "--json").out, run_folder / "rank-1.db"
     planted.write_ledger(run_folder / "rank-1.ledger", planted.training_rank(1))
     answer = report("sizes", run_folder, "--json")
     assert (answer.out, answer.err) == (whole, "")
-
-
-def test_a_rank_with_database_and_ledger_counts_once(report, run_folder):
-    whole = report("sizes", run_folder, "--json").out
-    planted.write_ledger(run_folder / "rank-1.ledger", planted.training_rank(1))
-    answer = report("sizes", run_folder, "--json")
-    assert (answer.out, answer.err) == (whole, "")
-
-
-def test_the_ledger_is_read_where_the_database_is_damaged(report, run_folder):
-    whole = report("sizes", run_folder, "--json").out
-    (run_folder / "rank-1.db").write_bytes(b"SQLite format 3\0 and then nonsense")
-    planted.write_ledger(run_folder / "rank-1.ledger", planted.training_rank(1))
+    database.write_bytes(b"SQLite format 3\0 and then nonsense")
     answer = report("sizes", run_folder, "--json")
     assert answer.out == whole
     assert len(lines(answer)) == 1 and "rank-1.db: is damaged: " in answer.err
+    database.unlink()
+    answer = report("sizes", run_folder, "--json")
+    assert (answer.out, answer.err) == (whole, "")
 
 
 def test_a_file_that_has_another_rank_than_its_name_is_read_once(report, run_folder):
@@ -71,79 +61,55 @@ def test_a_file_that_asks_for_too_much_memory_is_said_to(report, run_folder, mon
         raise MemoryError
 
     monkeypatch.setattr(database, "_database_check", check)
-    answer = report("calls", run_folder / "rank-0.db")
-    assert (
-        answer.err
-        == f"hvprof-report: {run_folder}/rank-0.db: is damaged, or holds more than fits into "
-        "memory\n"
-    )
+    path = run_folder / "rank-0.db"
+    said = f"hvprof-report: {path}: is damaged, or holds more than fits into memory\n"
+    assert report("calls", path).err == said
 
 
 def test_of_two_runs_in_a_folder_the_newest_is_shown(report, run_folder):
-    old = planted.training_rank(0)
-    old.run_id, old.start_unix_ns, old.world_rank = (
-        "job-0",
-        planted.START_UNIX_NS - 3_600 * planted.SECOND,
-        7,
-    )
-    old.world_size = 8
+    hour_before_ns = planted.START_UNIX_NS - 3_600 * planted.SECOND
+    older = {"run_id": "job-0", "start_unix_ns": hour_before_ns, "world_rank": 7, "world_size": 8}
+    old = replace(planted.training_rank(0), **older)
     planted.write_database(run_folder / "rank-7.db", old)
     answer = report("calls", run_folder, "--json")
     assert answer.rows[0]["count"] == 640
-    assert len(lines(answer)) == 1
-    assert (
-        "holds 2 runs; the newest, 'job-1' of " in answer.err
-        and "left out: 'job-0' of " in answer.err
-    )
+    (line,) = lines(answer)
+    assert "holds 2 runs; the newest, 'job-1' of " in line and "left out: 'job-0' of " in line
 
 
 def test_folders_of_other_jobs_and_snapshots_are_mentioned_and_not_counted(report, run_folder):
-    planted.write_databases(run_folder / "earlier-1", planted.training_run())
-    planted.write_databases(run_folder / "spawned-a", planted.training_run())
-    planted.write_databases(run_folder / "snapshot-1", planted.training_run())
+    for name in ("earlier-1", "spawned-a", "snapshot-1"):
+        planted.write_databases(run_folder / name, planted.training_run())
     (run_folder / "snapshot-2").mkdir()  # what was in it has been moved aside
     (run_folder / "rank-2.db.tmp").write_bytes(b"half a database")
     answer = report("summary", run_folder)
     assert answer.err == ""
-    assert "1 earlier run in earlier-*, not counted here" in answer.out
-    assert "1 spawned job in spawned-*, not counted here" in answer.out
-    assert "1 snapshot in snapshot-*, not counted here" in answer.out
+    for what in ("1 earlier run in earlier", "1 spawned job in spawned", "1 snapshot in snapshot"):
+        assert f"{what}-*, not counted here" in answer.out
     assert report("calls", run_folder, "--json").rows[0]["count"] == 640
 
 
-def test_a_newer_schema_is_refused_by_name(report, run_folder):
-    planted.execute(run_folder / "rank-0.db", f"PRAGMA user_version = {NEWEST + 1}")
+@pytest.mark.parametrize(
+    "version, said",
+    [(NEWEST + 1, "newer than this reporter reads"), (4, "older than this reporter reads (9): ")],
+)
+def test_another_version_of_the_schema_is_refused_by_name(report, run_folder, version, said):
+    change = f"PRAGMA user_version = {version}; ALTER TABLE rank DROP COLUMN gpu_state"
+    planted.execute(run_folder / "rank-0.db", change)
     answer = report("calls", run_folder, "--json")
     assert answer.status == 0 and answer.rows[0]["count"] == 480
-    assert (
-        f"rank-0.db: has schema version {NEWEST + 1}, newer than this reporter reads"
-        in lines(answer)[0]
-    )
-
-
-def test_a_schema_from_before_the_first_release_is_said_to_be_older(report, run_folder):
-    planted.execute(
-        run_folder / "rank-0.db", "PRAGMA user_version = 4; ALTER TABLE rank DROP COLUMN gpu_state"
-    )
-    answer = report("calls", run_folder, "--json")
-    assert answer.status == 0 and answer.rows[0]["count"] == 480
-    assert (
-        "rank-0.db: has schema version 4, older than this reporter reads (9): read it with"
-        in lines(answer)[0]
-    )
+    assert f"rank-0.db: has schema version {version}, {said}" in lines(answer)[0]
 
 
 def test_a_newer_ledger_is_refused_by_name(report, tmp_path):
     data = bytearray(planted.ledger_bytes(planted.training_rank(0)))
     data[16] = 12
-    (tmp_path / "rank-0.ledger").write_bytes(data)
+    path = tmp_path / "rank-0.ledger"
+    path.write_bytes(data)
     answer = report(tmp_path)
-    assert answer.status == 1
-    assert lines(answer) == [
-        f"hvprof-report: {tmp_path}/rank-0.ledger: has ledger version 12, newer than this reporter "
-        "reads (11):"
-        " read it with the hvprof-report of the commprof that wrote it, or a newer one"
-    ]
+    said = "has ledger version 12, newer than this reporter reads (11): read it with the "
+    said += "hvprof-report of the commprof that wrote it, or a newer one"
+    assert (answer.status, answer.err) == (1, f"hvprof-report: {path}: {said}\n")
 
 
 def foreign_database(path) -> None:
@@ -178,43 +144,37 @@ def test_an_empty_file_and_a_foreign_database_are_called_what_they_are(report, t
 
 
 def test_an_empty_folder_and_no_folder_are_said(report, tmp_path):
-    assert (
-        report(tmp_path).err
-        == f"hvprof-report: {tmp_path}: holds no rank-<n>.db and no rank-<n>.ledger (it is empty)\n"
-    )
-    assert report(tmp_path / "x").err == f"hvprof-report: {tmp_path}/x: no such file or folder\n"
-    assert report(tmp_path).status == report(tmp_path / "x").status == 1
+    for path, said in (
+        (tmp_path, "holds no rank-<n>.db and no rank-<n>.ledger (it is empty)"),
+        (tmp_path / "x", "no such file or folder"),
+    ):
+        answer = report(path)
+        assert (answer.status, answer.err) == (1, f"hvprof-report: {path}: {said}\n")
 
 
 HOSTILE = {
-    "a time of three hundred "
-    "years": "UPDATE cell SET total_ns = 9223372036854775807, max_ns = 9223372036854775807",
+    "a time of 300 years": "UPDATE cell SET total_ns = ~(1 << 63), max_ns = ~(1 << 63)",
     "a negative count": "UPDATE cell SET count = -1",
     "text for a number": "UPDATE cell SET bytes = 'many' WHERE cell = 1",
     "a blob for a name": "UPDATE cell SET call = x'00ff' WHERE cell = 1",
     "a rank outside the job": "UPDATE rank SET world_rank = 4000000000",
     "text for a rank": "UPDATE rank SET world_size = 'four'",
     "a bucket that is none": "UPDATE bucket SET bucket = 5000 WHERE cell = 1",
-    "a view in place of a "
-    "table": "ALTER TABLE cell RENAME TO other; CREATE VIEW cell AS SELECT * FROM other",
-    "a view under another name in the "
-    "schema": "CREATE VIEW notes AS SELECT * FROM cell; PRAGMA writable_schema = ON;"
-    "UPDATE sqlite_master SET sql = replace(sql, 'notes', 'cell') WHERE name = 'notes'",
-    "a table twice in the "
-    "schema": "PRAGMA writable_schema = ON; INSERT INTO sqlite_master SELECT * FROM sqlite_master "
-    "WHERE name = 'peer'",
+    "a view for a table": "ALTER TABLE cell RENAME TO other; CREATE VIEW cell AS SELECT * FROM "
+    "other",
+    "a view of another name": "CREATE VIEW notes AS SELECT * FROM cell; PRAGMA writable_schema = "
+    "ON; UPDATE sqlite_master SET sql = replace(sql, 'notes', 'cell') WHERE name = 'notes'",
+    "a table twice": "PRAGMA writable_schema = ON; INSERT INTO sqlite_master SELECT * FROM "
+    "sqlite_master WHERE name = 'peer'",
     "a table of another kind": "PRAGMA writable_schema = ON; UPDATE sqlite_master SET type = "
     "'view' WHERE name = 'peer'",
     "a missing table": "DROP TABLE peer",
     "a missing column": "ALTER TABLE cell DROP COLUMN blocked_ns",
     "no rank": "DELETE FROM rank",
-    "a column that is "
-    "computed": "DROP TABLE fact; CREATE TABLE fact (world_rank INTEGER NOT NULL, key TEXT NOT "
-    "NULL,"
-    " value TEXT GENERATED ALWAYS AS (hex(zeroblob(length(key) * 10000000))), PRIMARY KEY "
-    "(world_rank, key)) WITHOUT ROWID",
-    "a column with a "
-    "default": "ALTER TABLE thread ADD COLUMN more TEXT DEFAULT 'a long text for each row'",
+    "a computed column": "DROP TABLE fact; CREATE TABLE fact (world_rank INTEGER NOT NULL, key "
+    "TEXT NOT NULL, value TEXT GENERATED ALWAYS AS (hex(zeroblob(length(key) * 10000000))), "
+    "PRIMARY KEY (world_rank, key)) WITHOUT ROWID",
+    "a column with a default": "ALTER TABLE thread ADD COLUMN more TEXT DEFAULT 'a long text'",
     "a blob for a fact": "UPDATE fact SET value = x'00ff'",
     "a number for a family": "UPDATE call SET family = x'31'",
     "an end that is no time": "UPDATE rank SET end_unix_ns = ''",
@@ -235,8 +195,8 @@ ADDED = {
     "statistics that lie": "ANALYZE; UPDATE sqlite_stat1 SET stat = '1 1 1 1'",
     "a table of notes": "CREATE TABLE notes (at INTEGER PRIMARY KEY AUTOINCREMENT, text); INSERT "
     "INTO notes (text) VALUES ('slow switch')",
-    "a table with the name of a "
-    "function": "CREATE TABLE sum (a AS (abs(b)), b); INSERT INTO sum (b) VALUES (1)",
+    "a table named as a function": "CREATE TABLE sum (a AS (abs(b)), b); INSERT INTO sum (b) "
+    "VALUES (1)",
     "a trigger": "CREATE TRIGGER more AFTER INSERT ON cell BEGIN DELETE FROM rank; END",
 }
 
@@ -261,14 +221,11 @@ def test_what_an_index_says_is_checked_like_a_table(report, run_folder):
     """SQLite reads what it needs from an index that has it all, and this one has other values than
     its table."""
     columns = ", ".join(["count", *(name for name in fuzz.TABLES["cell"] if name != "count")])
-    planted.execute(
-        run_folder / "rank-1.db",
-        f"CREATE TABLE lies AS SELECT {columns} FROM cell; UPDATE lies SET total_ns = 'text';"
-        f"CREATE INDEX of_lies ON lies ({columns}); CREATE INDEX of_cells ON cell ({columns}); "
-        "PRAGMA writable_schema = ON;"
-        "UPDATE sqlite_master SET rootpage = (SELECT rootpage FROM sqlite_master WHERE name = "
-        "'of_lies') WHERE name = 'of_cells'",
-    )
+    lies = f"CREATE TABLE lies AS SELECT {columns} FROM cell; UPDATE lies SET total_ns = 'text'; "
+    lies += f"CREATE INDEX of_lies ON lies ({columns}); CREATE INDEX of_cells ON cell ({columns});"
+    lies += "PRAGMA writable_schema = ON; UPDATE sqlite_master SET rootpage = (SELECT rootpage "
+    lies += "FROM sqlite_master WHERE name = 'of_lies') WHERE name = 'of_cells'"
+    planted.execute(run_folder / "rank-1.db", lies)
     answer = report("export", run_folder, "--json", "--table", "cell")
     assert answer.status == 0 and "text" not in {row["total_ns"] for row in answer.rows}
 
@@ -288,14 +245,11 @@ def rewrite(path, schema: str) -> None:
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("ATTACH ? AS newest", (str(newest),))
     for table in fuzz.TABLES:
-        columns = ", ".join(
-            row[1] for row in connection.execute(f"PRAGMA main.table_info({table})")
-        )
+        found = connection.execute(f"PRAGMA main.table_info({table})").fetchall()
+        columns = ", ".join(row[1] for row in found)
         if columns:
-            connection.execute(
-                f"INSERT OR IGNORE INTO main.{table} ({columns}) SELECT {columns} FROM "
-                f"newest.{table}"
-            )
+            insert = f"INSERT OR IGNORE INTO main.{table} ({columns})"
+            connection.execute(f"{insert} SELECT {columns} FROM newest.{table}")
     connection.close()
 
 
@@ -322,11 +276,9 @@ def test_many_damaged_chunks_are_one_line(report, tmp_path):
 
 
 def test_a_rank_without_an_end_or_a_sign_of_life_is_not_stuck(report, run_folder):
-    planted.execute(
-        run_folder / "rank-1.db",
-        "UPDATE rank SET ended = 'running', end_unix_ns = NULL, wall_ns = NULL",
-    )
-    planted.execute(run_folder / "rank-1.db", "UPDATE thread SET doing_is_inside = 1")
+    running = "UPDATE rank SET ended = 'running', end_unix_ns = NULL, wall_ns = NULL"
+    inside = "UPDATE thread SET doing_is_inside = 1"
+    planted.execute(run_folder / "rank-1.db", f"{running}; {inside}")
     assert report("stuck", run_folder).status == 0
 
 
@@ -373,11 +325,8 @@ def odd_folder(request, tmp_path):
 @pytest.mark.slow
 def test_a_run_may_lie_in_a_folder_of_any_name(report, odd_folder):
     for words in (*fuzz.COMMANDS, *WRITTEN):
-        answer = report(
-            words[0],
-            odd_folder,
-            *(word.replace("OUT", str(odd_folder.parent)) for word in words[1:]),
-        )
+        command, *options = (word.replace("OUT", str(odd_folder.parent)) for word in words)
+        answer = report(command, odd_folder, *options)
         assert (answer.status, answer.err) == (0, ""), words
         assert not fuzz.CONTROLS.search(answer.out), words
         if "--json" in words and "--output" not in words:
@@ -390,26 +339,13 @@ def test_a_run_may_lie_in_a_folder_of_any_name(report, odd_folder):
 @pytest.mark.parametrize("name", ("{", "}", "{0.__class__}", "%s%n", "$title", "\\N{BEL}"))
 def test_names_from_files_are_no_formats(report, tmp_path, name):
     folder = planted.write_databases(tmp_path / "run", pair(slow_job(30, True)))
+    named = "; ".join(f"UPDATE {table} SET call = call || '{name}'" for table in ("sample", "cell"))
+    call = f"('MPI_Allreduce{name}', 'collective', 'mpi', 'blocking', 'allreduce', 'all')"
     for path in folder.iterdir():
-        planted.execute(
-            path,
-            f"UPDATE sample SET call = call || '{name}'; UPDATE cell SET call = call || '{name}'; "
-            "DELETE FROM call",
-        )
-        planted.execute(
-            path,
-            f"INSERT INTO call VALUES ('MPI_Allreduce{name}', 'collective', 'mpi', 'blocking', "
-            "'allreduce', 'all')",
-        )
-    for words in (
-        ("summary",),
-        ("calls",),
-        ("late",),
-        ("advise",),
-        ("traffic",),
-        ("html", "--output", str(tmp_path / "page.html")),
-    ):
-        assert report(words[0], folder, *words[1:]).status == 0, words
+        planted.execute(path, f"{named}; DELETE FROM call; INSERT INTO call VALUES {call}")
+    for command in ("summary", "calls", "late", "advise", "traffic"):
+        assert report(command, folder).status == 0, command
+    assert report("html", folder, "--output", tmp_path / "page.html").status == 0
     rows = report("steps", folder, "--json", "--per-step", *LOOP).rows
     assert f"more in MPI_Allreduce{name}" in rows[30]["why"]
 
@@ -417,13 +353,9 @@ def test_names_from_files_are_no_formats(report, tmp_path, name):
 @pytest.mark.parametrize("column", ("type", "name", "tbl_name", "sql"))
 @pytest.mark.parametrize("table", ("cell", "notes"))
 def test_blobs_in_the_schema_are_no_text_and_no_trouble(report, run_folder, table, column):
-    path = run_folder / "rank-1.db"
-    planted.execute(path, "CREATE TABLE notes (x)")
-    planted.execute(
-        path,
-        f"PRAGMA writable_schema = ON; UPDATE sqlite_master SET {column} = CAST({column} AS BLOB) "
-        f"WHERE name = '{table}'",
-    )
+    change = f"UPDATE sqlite_master SET {column} = CAST({column} AS BLOB) WHERE name = '{table}'"
+    for statement in ("CREATE TABLE notes (x)", f"PRAGMA writable_schema = ON; {change}"):
+        planted.execute(run_folder / "rank-1.db", statement)
     answer = report("calls", run_folder, "--json")
     assert answer.status == 0 and answer.rows[0]["count"] in (480, 640)
 
