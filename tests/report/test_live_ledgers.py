@@ -69,9 +69,8 @@ def test_a_process_that_proc_hides_is_not_said_to_be_killed(monkeypatch, other_p
 
 
 def test_the_wall_time_of_a_process_that_lives_goes_up_to_now(report, tmp_path, monkeypatch):
-    planted.write_ledger(
-        tmp_path / "rank-0.ledger", killed_rank(facts=process_facts(os.getpid()), pid=os.getpid())
-    )
+    rank = killed_rank(facts=process_facts(os.getpid()), pid=os.getpid())
+    planted.write_ledger(tmp_path / "rank-0.ledger", rank)
     monkeypatch.setattr(time, "clock_gettime_ns", lambda _: planted.START_NS + 42 * SECOND)
     (row,) = report("ranks", tmp_path, "--per-rank", "--json").rows
     assert of(row, "wall_ns counted_ns wall_is_estimate") == (42 * SECOND, 42 * SECOND, 1)
@@ -79,10 +78,8 @@ def test_the_wall_time_of_a_process_that_lives_goes_up_to_now(report, tmp_path, 
 
 
 def test_the_last_sign_of_life_is_the_newest_of_calls_and_file(report, tmp_path):
-    rank = killed_rank(
-        doing={0: Doing("MPI_Recv", 3 * SECOND), 1: Doing("MPI_Send", 5 * SECOND, is_inside=0)}
-    )
-    path = planted.write_ledger(tmp_path / "rank-0.ledger", rank)
+    doing = {0: Doing("MPI_Recv", 3 * SECOND), 1: Doing("MPI_Send", 5 * SECOND, is_inside=0)}
+    path = planted.write_ledger(tmp_path / "rank-0.ledger", killed_rank(doing=doing))
     for modified_s, last_s in ((4, 5), (6, 6)):
         os.utime(path, ns=(0, START_UNIX_NS + modified_s * SECOND))
         assert facts_read(report, path)["last_sign_unix_ns"] == str(START_UNIX_NS + last_s * SECOND)
@@ -92,13 +89,11 @@ def test_what_a_thread_is_doing_is_read(report, tmp_path):
     doing = Doing("MPI_Wait", 2 * SECOND, 1, planted.DATA, 65_536, 1, 99, request_call="MPI_Irecv")
     path = planted.write_ledger(tmp_path / "rank-0.ledger", killed_rank(doing={0: doing}))
     first, second = report("export", path, "--table", "thread").rows
-    doing_keys = [
-        "doing_" + key
-        for key in tuple("call communicator is_inside since_ns bytes peer tag request_call".split())
-    ]
-    expected = ["MPI_Wait", planted.DATA, 1, 2 * SECOND, 65_536, 1, 99, "MPI_Irecv"]
-    assert [first[key] for key in doing_keys] == expected
-    assert [second[key] for key in doing_keys] == ["", 0, 0, 0, None, None, None, ""]
+    keys = "call communicator is_inside since_ns bytes peer tag request_call"
+    keys = " ".join(f"doing_{key}" for key in keys.split())
+    expected = ("MPI_Wait", planted.DATA, 1, 2 * SECOND, 65_536, 1, 99, "MPI_Irecv")
+    assert of(first, keys) == expected
+    assert of(second, keys) == ("", 0, 0, 0, None, None, None, "")
 
 
 def test_of_recent_collectives_the_oldest_is_left_out_since_it_may_be_half_written(
@@ -126,11 +121,9 @@ def test_cells_and_peers_from_before_a_reset_do_not_count(report, tmp_path):
 
 
 def test_shares_are_of_the_time_that_was_counted(report, tmp_path):
-    cells = [Cell("MPI_Barrier", 0, [SECOND])]
-    rank = Rank(
-        0, 1, cells=cells, communicators=planted.communicators_of(0)[:1], counted_ns=4 * SECOND
-    )
-    rank.reset_unix_ns = START_UNIX_NS + SECOND
+    what = {"counted_ns": 4 * SECOND, "reset_unix_ns": START_UNIX_NS + SECOND}
+    what["communicators"] = planted.communicators_of(0)[:1]
+    rank = Rank(0, 1, cells=[Cell("MPI_Barrier", 0, [SECOND])], **what)
     for path in (
         planted.write_ledger(tmp_path / "a.ledger", rank),
         planted.write_database(tmp_path / "a.db", rank),
@@ -141,16 +134,16 @@ def test_shares_are_of_the_time_that_was_counted(report, tmp_path):
         assert report("calls", path, "--json").rows[0]["share_of_wall"] == 0.25
         shown = report("summary", path).out
         assert "wall time 10.0 s, calls counted during 4.00 s of it" in shown
-        assert (
-            "25.0 % of counted time" in shown
-            and "of wall time" not in shown.partition("Profiler's cost")[0]
-        )
+        assert "25.0 % of counted time" in shown
+        assert "of wall time" not in shown.partition("Profiler's cost")[0]
+
+
+AT_REST = killed_rank(folds=(3, 3), cells=[Cell("MPI_Bcast", 8, [100] * 5)])
 
 
 def test_a_ledger_that_folds_while_it_is_read_is_read_again(report, tmp_path, monkeypatch):
     path = planted.write_ledger(tmp_path / "rank-0.ledger", killed_rank(folds=(3, 2)))
-    at_rest = killed_rank(folds=(3, 3), cells=[Cell("MPI_Bcast", 8, [100] * 5)])
-    monkeypatch.setattr(ledger.time, "sleep", lambda _: planted.write_ledger(path, at_rest))
+    monkeypatch.setattr(ledger.time, "sleep", lambda _: planted.write_ledger(path, AT_REST))
     answer = report("calls", path, "--json")
     assert [(row["call"], row["count"]) for row in answer.rows] == [("MPI_Bcast", 5)]
     assert "changed each time" not in answer.err
@@ -162,9 +155,7 @@ def test_a_fold_from_begin_to_end_while_it_is_read_is_noticed_too(report, tmp_pa
 
     def meanwhile(file: int, length: int, at: int) -> bytes:
         if length == 2 * planted.THREAD_BYTES:  # threads come last
-            planted.write_ledger(
-                path, killed_rank(folds=(3, 3), cells=[Cell("MPI_Bcast", 8, [100] * 5)])
-            )
+            planted.write_ledger(path, AT_REST)
         return pread(file, length, at)
 
     monkeypatch.setattr(os, "pread", meanwhile)
@@ -188,12 +179,9 @@ def test_details_of_a_thread_that_does_not_stand_still_are_not_believed(
     report, tmp_path, monkeypatch
 ):
     """Each second read finds another call, with the details of the one before."""
-    path = planted.write_ledger(
-        tmp_path / "rank-0.ledger",
-        killed_rank(doing={0: Doing("MPI_Recv", bytes=64, peer=3, tag=1)}),
-    )
-    calls = iter(range(1_000))
-    pread = os.pread
+    rank = killed_rank(doing={0: Doing("MPI_Recv", bytes=64, peer=3, tag=1)})
+    path = planted.write_ledger(tmp_path / "rank-0.ledger", rank)
+    calls, pread = iter(range(1_000)), os.pread
 
     def racing(file: int, length: int, at: int) -> bytes:
         data = pread(file, length, at)
@@ -207,15 +195,12 @@ def test_details_of_a_thread_that_does_not_stand_still_are_not_believed(
 
 def write_copy(path, original, **changes: object) -> None:
     facts = {**process_facts(os.getpid()), "ledger_file": str(original)}
-    planted.write_ledger(
-        path, killed_rank(facts=facts, copied_unix_ns=START_UNIX_NS + 8 * SECOND, **changes)
-    )
+    changes["copied_unix_ns"] = START_UNIX_NS + 8 * SECOND
+    planted.write_ledger(path, killed_rank(facts=facts, **changes))
 
 
 def test_the_original_is_read_where_it_is_on_this_machine(report, tmp_path):
-    original = planted.write_ledger(
-        tmp_path / "original", killed_rank(cells=[Cell("MPI_Bcast", 8, [100] * 5)])
-    )
+    original = planted.write_ledger(tmp_path / "original", AT_REST)
     (tmp_path / "run").mkdir()
     write_copy(tmp_path / "run" / "rank-0.ledger", original)
     answer = report("calls", tmp_path / "run", "--json")
@@ -223,33 +208,34 @@ def test_the_original_is_read_where_it_is_on_this_machine(report, tmp_path):
     assert "is shown as of" not in answer.err
 
 
-@pytest.mark.parametrize(
-    "other", ("gone", "another process's", "a copy too", "a pipe", "of another machine")
-)
+def written_with(**changes: object):
+    return lambda path: planted.write_ledger(path, killed_rank(cells=[], **changes))
+
+
+ORIGINALS = {
+    "gone": lambda path: None,
+    "another process's": written_with(start_unix_ns=START_UNIX_NS + 1),
+    "a copy too": written_with(copied_unix_ns=1),
+    "a pipe": os.mkfifo,
+    "of another machine": written_with(),
+}
+
+
+@pytest.mark.parametrize("other", ORIGINALS)
 def test_else_the_copy_is_read_and_says_as_of_when(report, tmp_path, other):
-    original = tmp_path / "original"
-    changes = {
-        "another process's": {"start_unix_ns": START_UNIX_NS + 1},
-        "a copy too": {"copied_unix_ns": 1},
-    }
-    if other == "a pipe":
-        os.mkfifo(original)
-    elif other != "gone":
-        planted.write_ledger(original, killed_rank(cells=[], **changes.get(other, {})))
+    ORIGINALS[other](tmp_path / "original")
     (tmp_path / "run").mkdir()
     copy = tmp_path / "run" / "rank-0.ledger"
-    write_copy(copy, original)
+    write_copy(copy, tmp_path / "original")
     if other == "of another machine":
-        copy.write_bytes(
-            copy.read_bytes().replace(process_facts(os.getpid())["boot_id"].encode(), b"x" * 36)
-        )
+        boot_id = process_facts(os.getpid())["boot_id"].encode()
+        copy.write_bytes(copy.read_bytes().replace(boot_id, b"x" * 36))
     answer = report("ranks", tmp_path / "run", "--per-rank", "--json")
     assert answer.rows[0]["count"] > 100
     # a call after the moment of the copy counts as a sign of life
     assert answer.rows[0]["wall_ns"] == 9 * SECOND
-    assert (
-        "rank 0 is shown as of 20" in answer.err and "the time of the ledger's copy" in answer.err
-    )
+    assert "rank 0 is shown as of 20" in answer.err
+    assert "the time of the ledger's copy" in answer.err
 
 
 def test_a_database_and_a_leftover_copy_of_its_rank_count_once(report, run_folder):
