@@ -84,13 +84,11 @@ class Written:
         return self
 
     def put(self, layout: Layout, at: int, field: str, value: int) -> None:
-        ends = [
-            end
-            for end in (*planted.offsets(layout).values(), layout.itemsize)
-            if end > planted.offsets(layout)[field]
-        ]
-        start, end = at + planted.offsets(layout)[field], at + min(ends)
-        self.data[start:end] = value.to_bytes(end - start, "little", signed=value < 0)
+        offsets = planted.offsets(layout)
+        ends = (*offsets.values(), layout.itemsize)
+        width = min(end for end in ends if end > offsets[field]) - offsets[field]
+        start = at + offsets[field]
+        self.data[start : start + width] = value.to_bytes(width, "little", signed=value < 0)
 
     def ask(self, question: str) -> list[tuple]:
         self.path.write_bytes(self.data)
@@ -138,12 +136,10 @@ def test_of_threads_only_the_windows_without_bits_of_the_mask_count(written, mas
     assert returned == [(stretch,) for stretch in stretches]
     assert len(ask("SELECT * FROM sample")) == 2 * len(stretches)
     sampled = ask("SELECT begin_ns, end_ns FROM sample_window WHERE thread = 0")
-    in_them = [
-        stretch
-        for stretch in range(9)
-        if any(low <= stretch * GAP_NS + 300 < high for low, high in sampled)
-    ]
-    assert in_them == list(stretches) and all(high <= 10 * SECOND for _, high in sampled)
+    for stretch in range(9):
+        is_in = any(low <= stretch * GAP_NS + 300 < high for low, high in sampled)
+        assert is_in == (stretch in stretches)
+    assert all(high <= 10 * SECOND for _, high in sampled)
 
 
 RECORDED = (ROUND_UNIX_NS + 3 * GAP_NS) // planted.WINDOW_NS, 3 * GAP_NS // planted.WINDOW_NS
@@ -212,10 +208,8 @@ def test_what_is_from_before_a_reset_does_not_count(written):
 
 def test_of_steps_only_the_pages_without_bits_of_the_mask_count(written):
     rank = one_rank(steps=[Step(1, 100, 200), Step(65, 300, 400), Step(129, 500, 600)])
-    assert written(rank).header(step_mask=1).ask("SELECT step FROM step ORDER BY 1") == [
-        (1,),
-        (129,),
-    ]
+    masked = written(rank).header(step_mask=1)
+    assert masked.ask("SELECT step FROM step ORDER BY 1") == [(1,), (129,)]
 
 
 CALLED = "SELECT * FROM sample UNION ALL SELECT * FROM sample"
@@ -233,9 +227,8 @@ def test_started_collectives_are_no_calls(both):
 def test_a_started_collective_that_cannot_be_is_left_out(written, change):
     sound = Start("MPI_Bcast_init", 1, 1, 100, 200)
     damaged = replace(sound, start_ns=300, end_ns=400, **change)
-    assert written(one_rank(starts=[sound, damaged])).ask("SELECT start_ns FROM sample_start") == [
-        (100,)
-    ]
+    found = written(one_rank(starts=[sound, damaged])).ask("SELECT start_ns FROM sample_start")
+    assert found == [(100,)]
 
 
 EPOCH = Epoch("MPI_Win_start", 100, 200, peer=1, number=MOST_EPOCHS, partners=2, thread=1)
@@ -252,31 +245,24 @@ def test_the_partners_of_an_epoch_are_no_calls(both):
 
 
 @pytest.mark.parametrize(
-    "change",
+    "field, value",
     (
-        {"number": 0},
-        {"number": -1},
-        {"peer": None},
-        {"peer": -1},
-        {"partners": 0},
-        {"object": 0},
-        {"object": MOST_OBJECTS + 1},
+        *(("number", 0), ("number", -1), ("peer", None), ("peer", -1), ("partners", 0)),
+        *(("object", 0), ("object", MOST_OBJECTS + 1)),
     ),
 )
-def test_a_partner_that_cannot_be_is_left_out(written, change):
-    damaged = replace(EPOCH, start_ns=300, end_ns=400, **change)
-    assert written(one_rank(epochs=[EPOCH, damaged])).ask("SELECT start_ns FROM sample_epoch") == [
-        (100,)
-    ]
+def test_a_partner_that_cannot_be_is_left_out(written, field, value):
+    damaged = replace(EPOCH, start_ns=300, end_ns=400, **{field: value})
+    found = written(one_rank(epochs=[EPOCH, damaged])).ask("SELECT start_ns FROM sample_epoch")
+    assert found == [(100,)]
 
 
 @pytest.mark.parametrize("on_object", ((0, 1), (1, 0)))
 def test_a_collective_on_an_object_that_cannot_be_is_left_out(written, on_object):
     sound = planted.Sample("MPI_Barrier", 100, 110, on_object=(1, 1))
     damaged = replace(sound, start_ns=200, end_ns=210, on_object=on_object)
-    assert written(one_rank(samples=[sound, damaged])).ask("SELECT start_ns FROM sample") == [
-        (100,)
-    ]
+    found = written(one_rank(samples=[sound, damaged])).ask("SELECT start_ns FROM sample")
+    assert found == [(100,)]
 
 
 @pytest.mark.parametrize(
@@ -286,14 +272,7 @@ def test_a_collective_on_an_object_that_cannot_be_is_left_out(written, on_object
 def test_a_signature_that_cannot_be_is_left_out_and_said(written, field, value):
     one = written(one_rank(signatures=[Signature(1)]))
     assert one.ask("SELECT signature FROM signature") == [(1,)]
-    chunk = next(
-        at
-        for at in range(ledger.HEADER_BYTES, len(one.data), ledger.CHUNK_BYTES)
-        if one.data[at] == ledger.SIGNATURES
-    )
-    at = chunk + ledger.CHUNK.itemsize + planted.offsets(layout("signature"))[field]
-    width = {"signature": 4, "memory_kind": 1}.get(field, 8)
-    one.data[at : at + width] = value.to_bytes(width, "little")
+    one.entries("SIGNATURES", **{field: value})
     assert one.ask("SELECT signature FROM signature") == []
     assert run_open(one.path, with_samples=True).notes == [
         f"{one.path}: 1 of its signatures are damaged and left out"
@@ -302,76 +281,53 @@ def test_a_signature_that_cannot_be_is_left_out_and_said(written, field, value):
 
 @pytest.mark.parametrize("flags", (2, 4, 6, 8, 9))
 def test_a_sample_with_flags_that_cannot_be_is_left_out(written, flags):
-    rank = one_rank(samples=sends([100, 300]))
-    ledger_ = written(rank)
-    at = (
-        ledger_.data.index(struct.pack("<2Q", planted.ticks_at(100), planted.ticks_at(200)))
-        + planted.offsets(layout("sample"))["region"]
-        - 5
-    )
-    ledger_.data[at] |= flags << 4
-    assert ledger_.ask(
-        "SELECT start_ns FROM sample UNION ALL SELECT start_ns FROM sample_message"
-    ) == [(300,)]
+    ledger_ = written(one_rank(samples=sends([100, 300])))
+    at = ledger_.data.index(struct.pack("<2Q", planted.ticks_at(100), planted.ticks_at(200)))
+    ledger_.data[at + planted.offsets(layout("sample"))["region"] - 5] |= flags << 4
+    both = "SELECT start_ns FROM sample UNION ALL SELECT start_ns FROM sample_message"
+    assert ledger_.ask(both) == [(300,)]
 
 
 @pytest.mark.parametrize(
-    "what",
-    (
-        {"end_ticks": 5},  # before its start
-        {"call_and_flags": 0},
-        {"call_and_flags": 1 << 12},  # a message
-        {"completed_ticks": 5},
-    ),
+    "field, value",  # an end before the start; a message
+    (("end_ticks", 5), ("call_and_flags", 0), ("call_and_flags", 1 << 12), ("completed_ticks", 5)),
 )
-def test_a_collective_s_sample_that_cannot_be_is_left_out_and_said(report, tmp_path, what):
-    field, value = next(iter(what.items()))
-    data = bytearray(planted.ledger_bytes(one_rank(samples=allreduces([1, 2]))))
-    at = data.index(struct.pack("<2Q", planted.ticks_at(2_000), planted.ticks_at(2_100)))
-    width = struct.calcsize({"call_and_flags": "H", "communicator": "H"}.get(field, "Q"))
-    at += planted.offsets(layout("sample"))[field]
-    data[at : at + width] = value.to_bytes(width, "little")
-    path = tmp_path / "rank-0.ledger"
-    path.write_bytes(data)
-    run = run_open(path, with_samples=True)
-    assert run.connection.execute("SELECT sequence FROM sample").fetchall() == [(2,)]
-    assert run.notes == [f"{path}: 1 of its samples are damaged and left out"]
+def test_a_collective_s_sample_that_cannot_be_is_left_out_and_said(written, field, value):
+    one = written(one_rank(samples=allreduces([1, 2])))
+    at = one.data.index(struct.pack("<2Q", planted.ticks_at(2_000), planted.ticks_at(2_100)))
+    one.put(layout("sample"), at, field, value)
+    assert one.ask("SELECT sequence FROM sample") == [(2,)]
+    notes = run_open(one.path, with_samples=True).notes
+    assert notes == [f"{one.path}: 1 of its samples are damaged and left out"]
+
+
+def anchor(off_ns: int) -> dict[str, int]:
+    anchor_ns = planted.START_NS + 4 * SECOND + off_ns
+    return {"anchor_ticks": planted.ticks_at(4 * SECOND), "anchor_ns": anchor_ns}
 
 
 def test_an_anchor_says_better_how_long_a_tick_is(written):
     """After 4 s the clock is known to be 400 us fast: a sample at 4 s was really made 400 us
     earlier."""
-    rank = one_rank(samples=sends([4 * SECOND]))
-    anchored = written(rank).entries(
-        "SAMPLES",
-        anchor_ticks=planted.ticks_at(4 * SECOND),
-        anchor_ns=planted.START_NS + 4 * SECOND - 400_000,
-    )
+    anchored = written(one_rank(samples=sends([4 * SECOND])))
+    anchored.entries("SAMPLES", **anchor(-400_000))
     anchored.is_stored = False  # when the library stores a ledger, its clock is calibrated
     assert anchored.ask("SELECT start_ns FROM sample") == [(4 * SECOND - 400_000,)]
 
 
 @pytest.mark.parametrize("off_ns", (SECOND // 10, -SECOND // 10))
 def test_an_anchor_that_cannot_be_is_not_believed(written, off_ns):
-    rank = one_rank(samples=sends([4 * SECOND]))
-    anchor = {
-        "anchor_ticks": planted.ticks_at(4 * SECOND),
-        "anchor_ns": planted.START_NS + 4 * SECOND + off_ns,
-    }
-    assert written(rank).entries("SAMPLES", **anchor).ask("SELECT start_ns FROM sample") == [
-        (4 * SECOND,)
-    ]
+    anchored = written(one_rank(samples=sends([4 * SECOND])))
+    anchored.entries("SAMPLES", **anchor(off_ns))
+    assert anchored.ask("SELECT start_ns FROM sample") == [(4 * SECOND,)]
 
 
 def pages_of(rank: Rank) -> tuple[bytes, list[int]]:
     """The chunk of samples of a ledger, and where its pages begin."""
-    chunk = planted.ledger_chunks(7, planted.PAGE_BYTES, planted.ledger_pages(rank))[0]
+    (chunk,) = planted.ledger_chunks(7, planted.PAGE_BYTES, planted.ledger_pages(rank))
     pages = chunk[ledger.CHUNK.itemsize :]
-    return pages, [
-        at
-        for at in range(0, len(pages) - planted.PAGE_BYTES, planted.PAGE_BYTES)
-        if any(pages[at : at + 8])
-    ]
+    places = range(0, len(pages) - planted.PAGE_BYTES, planted.PAGE_BYTES)
+    return pages, [at for at in places if any(pages[at : at + 8])]
 
 
 def changed(data: bytes, at: int, layout: Layout, field: str) -> bytes:
@@ -390,9 +346,8 @@ def test_a_page_that_changes_its_owner_while_it_is_read_is_not_believed(field):
 def test_a_sample_that_comes_while_it_is_read_is_not_believed():
     pages, (first,) = pages_of(one_rank(samples=allreduces([1, 2])))
     sample = first + planted.offsets(layout("page"))["samples"] + layout("sample").itemsize
-    settled = ledger._pages_settled(
-        pages, changed(pages, sample, layout("sample"), "bytes_and_signature")
-    )
+    other = changed(pages, sample, layout("sample"), "bytes_and_signature")
+    settled = ledger._pages_settled(pages, other)
     (page,) = (page for page in layout("page").array(settled) if page["owner"])
     assert (page["samples"]["end_ticks"][:3] > 0).tolist() == [True, False, False]
 
@@ -412,20 +367,13 @@ SECONDS = 16
 def busy_run() -> list[Rank]:
     """Four ranks that make an Allreduce, a message and a region each 4 ms, for 16 s; rank 2 has the
     first half of each two seconds only."""
-    ranks = []
+    ranks, wall_ns = [], SECONDS * SECOND
     for world_rank in range(4):
-        times = [
-            at_ns
-            for at_ns in range(0, SECONDS * SECOND, 4_000_000)
-            if world_rank != 2 or at_ns // SECOND % 2 == 0
-        ]
-        rank = Rank(
-            world_rank,
-            4,
-            start_unix_ns=ROUND_UNIX_NS,
-            wall_ns=SECONDS * SECOND,
-            windows=[Window(0, SECONDS * SECOND)],
-        )
+        times = range(0, wall_ns, 4_000_000)
+        if world_rank == 2:
+            times = [at_ns for at_ns in times if at_ns // SECOND % 2 == 0]
+        what = {"start_unix_ns": ROUND_UNIX_NS, "wall_ns": wall_ns}
+        rank = Rank(world_rank, 4, windows=[Window(0, wall_ns)], **what)
         rank.communicators = [planted.communicators_of(world_rank)[0]]
         rank.samples = [
             Sample("MPI_Allreduce", at_ns, at_ns + 1_000, sequence=1 + at_ns // 4_000_000)
@@ -444,10 +392,9 @@ CALLS = 3 * 4_000 + 2_000  # of each kind
 def busy(request, tmp_path_factory):
     from commprof_report.main import main
 
-    folder = tmp_path_factory.mktemp("busy")
-    (planted.write_ledgers if request.param == "ledgers" else planted.write_databases)(
-        folder, busy_run()
-    )
+    folder, is_ledgers = tmp_path_factory.mktemp("busy"), request.param == "ledgers"
+    write = planted.write_ledgers if is_ledgers else planted.write_databases
+    write(folder, busy_run())
     if request.param == "merged":
         assert main(["merge", str(folder), str(folder / "all.db")]) == 0
         return folder / "all.db"
@@ -472,10 +419,7 @@ def test_a_thinned_run_has_the_same_stretches_of_time_of_all_ranks_in_all_calls(
     collectives, messages, spans = counts(run)
     assert abs(collectives - messages) <= 64 and abs(collectives - spans) <= 64, "those of a border"
     assert most / 8 < collectives + messages + spans <= most
-    sequences = (
-        "SELECT DISTINCT sequence FROM sample WHERE sequence IS NOT NULL AND world_rank = "
-        "? ORDER BY 1"
-    )
+    sequences = "SELECT DISTINCT sequence FROM sample WHERE sequence > 0 AND world_rank = ?"
     of_all, of_part = (
         {one for (one,) in run.connection.execute(sequences, (rank,))} for rank in (0, 2)
     )
@@ -485,11 +429,9 @@ def test_a_thinned_run_has_the_same_stretches_of_time_of_all_ranks_in_all_calls(
 def test_a_thinned_run_has_stretches_that_are_as_long_as_possible(busy):
     """A quarter of the time in four stretches or more: of 16 s, each is at most a second."""
     run = run_open(busy, with_samples=True, most_samples=3 * CALLS // 4)
-    windows = run.connection.execute(
-        "SELECT begin_ns, end_ns FROM sample_window WHERE world_rank = 0"
-    ).fetchall()
-    lengths = [end_ns - begin_ns for begin_ns, end_ns in windows]
-    assert 4 <= len(windows) <= 12 and max(lengths) >= SECOND / 4
+    windows = "SELECT end_ns - begin_ns FROM sample_window WHERE world_rank = 0"
+    lengths = [length_ns for (length_ns,) in run.connection.execute(windows)]
+    assert 4 <= len(lengths) <= 12 and max(lengths) >= SECOND / 4
     assert sum(lengths) == pytest.approx(run.thinning.share * SECONDS * SECOND, rel=0.3)
 
 
@@ -498,13 +440,11 @@ def test_a_thinned_run_has_stretches_that_are_as_long_as_possible(busy):
 
 BROKEN = {
     "sample": "world_rank = 77; end_ns = start_ns - 1; start_ns = -1; end_ns = (1 << 62) + 1; "
-    "sequence "
-    "= 0; completed_ns = start_ns - 1; bytes = -1; peer = -3; root = 'x'; call = x'00ff'; tag "
-    "= 'x'; number = 65536; signature = 65536",
+    "sequence = 0; completed_ns = start_ns - 1; bytes = -1; peer = -3; root = 'x'; call = x'00ff'; "
+    "tag = 'x'; number = 65536; signature = 65536",
     "signature": "world_rank = 77; extent = 'x'; is_in_place = 2",
     "sample_message": "world_rank = 77; direction = 'both'; number = 0; end_ns = start_ns - 1; "
-    "completed_ns = "
-    "start_ns - 1; peer = -3",
+    "completed_ns = start_ns - 1; peer = -3",
     "sample_start": "world_rank = 77; operation = 0; number = 0; completed_ns = start_ns - 1",
     "sample_epoch": "object = 0; number = 0; partners = 0; end_ns = start_ns - 1",
     "sample_window": "world_rank = 77; begin_ns = end_ns + 1",
@@ -520,9 +460,7 @@ CHANGES = [(table, one) for table, all_ in BROKEN.items() for one in all_.split(
 def test_a_database_with_samples_that_cannot_be_is_left_out(run_folder, table, change):
     planted.execute(run_folder / "rank-1.db", f"UPDATE {table} SET {change}")
     run = run_open(run_folder, with_samples=True)
-    assert run.notes[0].startswith(
-        f"{run_folder}/rank-1.db: is damaged: impossible values in table {table}"
-    )
-    assert run.connection.execute("SELECT count(DISTINCT world_rank) FROM sample").fetchone() == (
-        3,
-    )
+    said = f"{run_folder}/rank-1.db: is damaged: impossible values in table {table}"
+    assert run.notes[0].startswith(said)
+    ranks = run.connection.execute("SELECT count(DISTINCT world_rank) FROM sample")
+    assert ranks.fetchone() == (3,)
