@@ -12,12 +12,11 @@ from commprof_report.run.selection import traffic_classify
 from .stored import stored
 
 BULK = {"call": "MPI_Alltoall", "bytes": 10**9, "count": 1_000}
-FUNCTIONS = (
-    {"name": "MPI_Alltoall", "family": "collective", "form": "blocking", "waits_for": "all"},
-    {"name": "MPI_Allreduce", "family": "collective", "form": "blocking", "waits_for": "all"},
-    {"name": "MPI_Gather", "family": "collective", "form": "blocking", "waits_for": "root-last"},
-    {"name": "MPI_Bcast", "family": "collective", "form": "blocking", "waits_for": "root-first"},
-)
+WAITS = {"Alltoall": "all", "Allreduce": "all", "Gather": "root-last", "Bcast": "root-first"}
+FUNCTIONS = [
+    {"name": f"MPI_{name}", "family": "collective", "form": "blocking", "waits_for": waits_for}
+    for name, waits_for in WAITS.items()
+]
 BITS, BYTES, FLOATS = 1, 2, 3
 SIGNATURES = (
     {"world_rank": 0, "signature": BITS, "op": "MPI_BAND", "datatype": "MPI_LONG", "count": 1},
@@ -26,6 +25,7 @@ SIGNATURES = (
 )
 
 
+KIND = ("call", "bytes", "signature")
 Samples = Mapping[tuple[str, int, int], int]  # how many of each call, size and signature
 
 
@@ -44,12 +44,7 @@ def classified(cells: Iterable[Mapping[str, object]], samples: Samples | None = 
         thread=[{**own, "is_main": 0}],
         signature=SIGNATURES,
         sample=[
-            {
-                **own,
-                **of_all,
-                **dict(zip(("call", "bytes", "signature"), kind)),
-                "sequence": sequence,
-            }
+            {**own, **of_all, **dict(zip(KIND, kind)), "sequence": sequence}
             for kind, number in (samples or {}).items()
             for sequence in range(number)
         ]
@@ -62,10 +57,8 @@ def classified(cells: Iterable[Mapping[str, object]], samples: Samples | None = 
 def traffic(call: str, sizes: Iterable[int], samples: Samples | None = None) -> str:
     """Which traffic the largest of these sizes of a call is, beside bulk of another one."""
     cells = [{"call": call, "bytes": size, "count": 3} for size in sizes]
-    found = classified([BULK, *cells], samples).execute(
-        "SELECT traffic FROM cell_traffic ORDER BY cell"
-    )
-    return found.fetchall()[-1][0]
+    last = "SELECT traffic FROM cell_traffic ORDER BY cell DESC"
+    return classified([BULK, *cells], samples).execute(last).fetchone()[0]
 
 
 def of_neighbours(times: int) -> str:
@@ -93,9 +86,8 @@ def with_rounds(number: int) -> str:
 
 def sent_from_a_root(times: int) -> str:
     found = classified([BULK, {"call": "MPI_Bcast", "bytes": 8, "count": times}])
-    row = found.execute(
-        "SELECT threshold_bytes FROM control_size WHERE call = 'MPI_Bcast'"
-    ).fetchone()
+    sizes = "SELECT threshold_bytes FROM control_size WHERE call = 'MPI_Bcast'"
+    row = found.execute(sizes).fetchone()
     return f"{row[0]} B" if row else "no threshold"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
+from itertools import product
 from typing import Callable
 
 from commprof_report.base import NONE, Columns, Row, Texts, np, table
@@ -174,24 +175,11 @@ NAMES = (
 def among_links(pairs: int, times: float) -> str:
     """So many pairs send messages; those of the first one take so many times as long."""
     texts = Texts()
-    same = (False, False, None, "late sender")
-    rows = [
-        (
-            "abc",
-            -message,
-            2 * pair,
-            "MPI_Recv",
-            8,
-            "",
-            0,
-            0,
-            1,
-            round(1_000 * (1 if pair else times)),
-        )
-        + (2 * pair + 1, *same, 2 * pair + 1, 0, 1, False)
-        for pair in range(pairs)
-        for message in range(FEWEST_BLOCKS)
-    ]
+    same, rows = (False, False, None, "late sender"), []
+    for pair, message in product(range(pairs), range(FEWEST_BLOCKS)):
+        transfer_ns = round(1_000 * (1 if pair else times))
+        row = ("abc", -message, 2 * pair, "MPI_Recv", 8, "", 0, 0, 1, transfer_ns)
+        rows.append((*row, 2 * pair + 1, *same, 2 * pair + 1, 0, 1, False))
     waits = table(Waits, rows, texts, NAMES)
     infos = {"MPI_Recv": CallInfo("MPI_Recv", "mpi", "point-to-point", "", "sender", None, 1, "")}
     hosts = dict.fromkeys(range(2 * pairs), "node")
@@ -267,11 +255,9 @@ def at_marks(behind: Callable[[int], int], length_ns: int = 1_000, error_ns: flo
 
 def during_visits(share: float) -> str:
     """Another thread communicates in this share of the visits."""
-    often = round(1_000 * share)
     visits = [(10 * place, 10 * place + 5) for place in range(1_000)]
-    return (
-        "a wait region" if region_of("wait", {0: visits}, {0: visits[:often]}) else "another region"
-    )
+    is_it = region_of("wait", {0: visits}, {0: visits[: round(1_000 * share)]})
+    return "a wait region" if is_it else "another region"
 
 
 def reasoned(share: float) -> str:

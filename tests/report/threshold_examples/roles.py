@@ -22,15 +22,8 @@ WHOLE = 1_000_000
 
 
 def group(ranks: set[int], *use: Row) -> Group:
-    described = SimpleNamespace(
-        identity=str(ranks),
-        label="",
-        parent_identity=None,
-        constructor="",
-        size=len(ranks),
-        is_inter=0,
-        members="",
-    )
+    made = {"label": "", "parent_identity": None, "constructor": "", "is_inter": 0, "members": ""}
+    described = SimpleNamespace(identity=str(ranks), size=len(ranks), **made)
     return Group(described, frozenset(ranks), list(use))
 
 

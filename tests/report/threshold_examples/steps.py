@@ -69,14 +69,8 @@ def trend_level(p: float) -> str:
 
 
 def shown(share: float) -> str:
-    row = NOTHING._replace(
-        delimited_by="marks",
-        step_ns=1e9,
-        is_driven=1,
-        outside_ns=1e9,
-        communication_ns=share * 1e9,
-        main_poll_share=0.0,
-    )
+    known = {"delimited_by": "marks", "step_ns": 1e9, "is_driven": 1, "outside_ns": 1e9}
+    row = NOTHING._replace(communication_ns=share * 1e9, main_poll_share=0.0, **known)
     return "said" if "in MPI" in headline(row, None) else "silent"
 
 
