@@ -46,29 +46,22 @@ def merged(report, folder, tmp_path) -> sqlite3.Connection:
     return connection
 
 
-def found(connection: sqlite3.Connection, view: str) -> list[dict]:
-    return [dict(row) for row in connection.execute(f"SELECT * FROM {view}")]
-
-
 def test_sizes_and_percentiles_are_those_of_the_command(report, folder, merged):
-    keys = ("call", "identity", "measure", "memory_kind", "bytes")
-    answers = report("sizes", folder, "--json").rows
-    expected = {tuple(row[key] for key in keys): row for row in answers}
+    key = "call identity measure memory_kind bytes"
+    expected = {of(row, key): row for row in report("sizes", folder, "--json").rows}
+    sums = "communicator family library count volume_bytes total_ns mean_ns min_ns max_ns"
     for view, columns in (
-        (
-            "sizes",
-            tuple(
-                "communicator family library count volume_bytes total_ns mean_ns min_ns "
-                "max_ns".split()
-            ),
-        ),
-        ("percentiles", ("communicator", "count", "p50_ns", "p95_ns", "p99_ns")),
+        ("sizes", sums),
+        ("percentiles", "communicator count p50_ns p95_ns p99_ns"),
     ):
-        rows = found(merged, view)
-        assert {tuple(row[key] for key in keys) for row in rows} == expected.keys()
-        for row in rows:
-            wanted = expected[tuple(row[key] for key in keys)]
-            assert {key: row[key] for key in columns} == {key: wanted[key] for key in columns}
+        rows = {of(row, key): row for row in merged.execute(f"SELECT * FROM {view}")}
+        assert rows.keys() == expected.keys()
+        for each, row in rows.items():
+            assert of(row, columns) == of(expected[each], columns)
+
+
+def ask(path: Path, query: str) -> list[tuple]:
+    return sqlite3.connect(path).execute(query).fetchall()
 
 
 def test_calls_are_on_the_time_axis_of_the_reports(report, tmp_path):
@@ -82,38 +75,25 @@ def test_calls_are_on_the_time_axis_of_the_reports(report, tmp_path):
     assert report("merge", path, tmp_path / "all.db").status == 0
     run = run_open(path, with_samples=True, most_samples=None)
     aligned_ns = align(run.connection).aligned_ns
-    samples = run.connection.execute(
-        "SELECT world_rank, start_ns FROM sample ORDER BY world_rank, start_ns"
-    ).fetchall()
-    shown = (
-        sqlite3.connect(tmp_path / "all.db")
-        .execute("SELECT begin_ns FROM calls ORDER BY world_rank, begin_ns")
-        .fetchall()
-    )
-    assert len(shown) == len(samples) == 6_000
-    assert (
-        max(abs(begin_ns - aligned_ns(*sample)) for (begin_ns,), sample in zip(shown, samples)) <= 1
-    )
+    samples = "SELECT world_rank, start_ns FROM sample ORDER BY world_rank, start_ns"
+    expected = [aligned_ns(*sample) for sample in run.connection.execute(samples)]
+    shown = ask(tmp_path / "all.db", "SELECT begin_ns FROM calls ORDER BY world_rank, begin_ns")
+    assert len(shown) == 6_000
+    assert [begin_ns for (begin_ns,) in shown] == pytest.approx(expected, rel=0, abs=1)
 
 
 def test_collectives_name_the_last_rank_and_how_much_earlier_the_first_came(report, tmp_path):
     path = grid([{2: 8 * MS}] * 40).write(tmp_path / "run.db")
     assert report("merge", path, tmp_path / "all.db").status == 0
-    rows = sqlite3.connect(tmp_path / "all.db").execute(
-        "SELECT last_rank, ranks, spread_ns, end_ns - last_begin_ns FROM collectives WHERE "
-        "communicator = 'row 2'"
-    )
-    assert rows.fetchall() == [(2, 2, 8 * MS, 10_000)] * 40
+    columns = "last_rank, ranks, spread_ns, end_ns - last_begin_ns"
+    of_row = f"SELECT {columns} FROM collectives WHERE communicator = 'row 2'"
+    assert ask(tmp_path / "all.db", of_row) == [(2, 2, 8 * MS, 10_000)] * 40
 
 
 def test_an_anonymous_database_has_anonymous_views(report, run_folder, tmp_path):
     assert report("merge", "--anonymous", run_folder, tmp_path / "all.db").status == 0
-    hosts = (
-        sqlite3.connect(tmp_path / "all.db")
-        .execute("SELECT DISTINCT host FROM named_cell ORDER BY host")
-        .fetchall()
-    )
-    assert hosts == [("host-1",), ("host-2",)]
+    hosts = "SELECT DISTINCT host FROM named_cell ORDER BY host"
+    assert ask(tmp_path / "all.db", hosts) == [("host-1",), ("host-2",)]
 
 
 def test_a_view_that_somebody_has_changed_is_not_overwritten(report, run_folder, tmp_path):
@@ -167,15 +147,14 @@ def test_parquet_has_the_rows_of_the_tables(folder, merged, tmp_path, packages, 
     for path in (tmp_path / "tables").iterdir():
         connection.execute(f"CREATE VIEW {path.stem} AS SELECT * FROM read_parquet('{path}')")
     for table in ("sample", "fact", "rank", *VIEWS):
-        rows = connection.execute(f"SELECT * FROM {table}").fetchall()
         merged.row_factory = None
-        assert sorted(rows, key=repr) == sorted(
-            merged.execute(f"SELECT * FROM {table}").fetchall(), key=repr
+        rows, expected = (
+            sorted(each.execute(f"SELECT * FROM {table}").fetchall(), key=repr)
+            for each in (connection, merged)
         )
+        assert rows == expected
     for query, expected in zip(QUERIES, answers(merged)):
-        assert [len(row) for row in connection.execute(query).fetchall()] == [
-            len(row) for row in expected
-        ]
+        assert [*map(len, connection.execute(query).fetchall())] == [*map(len, expected)]
 
 
 def test_without_a_writer_of_parquet_one_line_says_what_is_needed(
@@ -187,10 +166,9 @@ def test_without_a_writer_of_parquet_one_line_says_what_is_needed(
     assert "needs the Python package pyarrow" in answer.err and not (tmp_path / "tables").exists()
 
 
-def collectives_of(kinds: Sequence[str], compute_ns: int = 0) -> Job:
+def collectives_of(kinds: Sequence[str]) -> Job:
     """Three ranks. A Waitall completes one or two nonblocking ones, of which the second is ready
-    later, or earlier. compute_ns: of rank 2, between the start of an operation and its completion,
-    for which nobody waits. In a Bcast not all wait for all."""
+    later, or earlier. In a Bcast not all wait for all."""
     job, chance = Job([HostClock(77)] * 3, wall_ns=40_000 * MS), Random(1)
     for rank in range(3 if "persistent" in kinds else 0):
         job.call("MPI_Allreduce_init", 0, 100, rank)
@@ -207,7 +185,7 @@ def collectives_of(kinds: Sequence[str], compute_ns: int = 0) -> Job:
                 latest = [arrival + 200 + chance.randrange(8 * MS) for arrival in arrivals]
                 ends = list(map(max, ends, job.collective("MPI_Iallreduce", latest, [10_000] * 3)))
             for rank, end_ns in enumerate(ends):
-                begin_ns = min(latest[rank] + 100 + compute_ns * (rank == 2), end_ns)
+                begin_ns = min(latest[rank] + 100, end_ns)
                 complete(job, rank, begin_ns, end_ns, 1 + (kind == "two nonblocking"))
     return job
 
@@ -239,19 +217,16 @@ ALL_WAIT = ("MPI_Allreduce", "MPI_Iallreduce", "two nonblocking", "persistent")
 def test_the_third_query_gives_the_figures_of_late(report, tmp_path, kinds):
     path = collectives_of(kinds).write(tmp_path / "run.db")
     assert report("merge", path, tmp_path / "all.db").status == 0
-    answer = sqlite3.connect(tmp_path / "all.db").execute(QUERIES[2]).fetchall()
+    answer = sorted(ask(tmp_path / "all.db", QUERIES[2]))
     rows = report("late", path, "--json").rows
-    assert [(rank, count) for rank, count, _ in sorted(answer)] == [
-        of(row, "rank last_count") for row in rows
-    ]
-    assert [seconds for *_, seconds in sorted(answer)] == pytest.approx(
-        [row["cost_ns"] / 1e9 for row in rows], abs=1e-9
-    )
-    assert all(row["cost_ns"] > 0 for row in rows)
+    assert [own[:2] for own in answer] == [of(row, "rank last_count") for row in rows]
+    costs = [row["cost_ns"] / 1e9 for row in rows]
+    assert [seconds for *_, seconds in answer] == pytest.approx(costs, abs=1e-9)
+    assert min(costs) > 0
 
 
 def test_the_third_query_leaves_out_calls_in_which_not_all_wait_for_all(report, tmp_path):
     path = collectives_of(["MPI_Bcast"]).write(tmp_path / "run.db")
     assert report("merge", path, tmp_path / "all.db").status == 0
-    assert sqlite3.connect(tmp_path / "all.db").execute(QUERIES[2]).fetchall() == []
+    assert ask(tmp_path / "all.db", QUERIES[2]) == []
     assert any(row["cost_ns"] > 0 for row in report("late", path, "--json").rows)
