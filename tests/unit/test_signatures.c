@@ -145,6 +145,8 @@ static unsigned number_of(struct signature_arguments arguments)
     return signature_number(&own, NULL, &arguments);
 }
 
+#define NUMBER(...) number_of((struct signature_arguments){__VA_ARGS__})
+
 static const struct ledger_signature *entry_of(unsigned number)
 {
     const struct ledger_signature *entry;
@@ -159,6 +161,10 @@ static uint64_t blocks(unsigned number)
 {
     return entry_of(number)->blocks;
 }
+
+/* Blocks of two elements, each four after the one before. */
+static const struct fake_type THREE_BLOCKS = {
+    VECTOR, MPICH_FLOAT, VECTOR_COMBINER, {3, 2, 4}, 3, 24, 40, 0};
 
 TEST(equal_arguments_have_one_number)
 {
@@ -184,39 +190,28 @@ TEST(each_argument_makes_a_difference)
 {
     begin();
     for (int twice = 0; twice < 2; twice++) {
-        CHECK_EQUAL(number_of((struct signature_arguments){.count = 10, .type = MPICH_FLOAT}), 1);
-        CHECK_EQUAL(number_of((struct signature_arguments){.count = 11, .type = MPICH_FLOAT}), 2);
-        CHECK_EQUAL(
-            number_of((struct signature_arguments){.count = 10, .type = MPICH_FLOAT, .op = SUM}),
-            3);
-        CHECK_EQUAL(number_of((struct signature_arguments){
-                        .count = 10, .type = MPICH_FLOAT, .op = SUM - 1}),
-                    4);
-        CHECK_EQUAL(number_of((struct signature_arguments){
-                        .count = 10, .type = MPICH_FLOAT, .is_in_place = true}),
-                    5);
-        CHECK_EQUAL(number_of((struct signature_arguments){
-                        .count = 10, .type = MPICH_FLOAT, .memory_kind = LEDGER_DEVICE}),
-                    6);
+        CHECK_EQUAL(NUMBER(.count = 10, .type = MPICH_FLOAT), 1);
+        CHECK_EQUAL(NUMBER(.count = 11, .type = MPICH_FLOAT), 2);
+        CHECK_EQUAL(NUMBER(.count = 10, .type = MPICH_FLOAT, .op = SUM), 3);
+        CHECK_EQUAL(NUMBER(.count = 10, .type = MPICH_FLOAT, .op = SUM - 1), 4);
+        CHECK_EQUAL(NUMBER(.count = 10, .type = MPICH_FLOAT, .is_in_place = true), 5);
+        CHECK_EQUAL(NUMBER(.count = 10, .type = MPICH_FLOAT, .memory_kind = LEDGER_DEVICE), 6);
     }
 }
 
 TEST(bits_above_a_handle_do_not_count)
 {
     begin();
-    CHECK_EQUAL(number_of((struct signature_arguments){.count = 1, .type = MPICH_FLOAT, .op = SUM}),
-                1);
-    CHECK_EQUAL(number_of((struct signature_arguments){
-                    .count = 1, .type = 0xffffffff00000000 | MPICH_FLOAT, .op = 1ull << 40 | SUM}),
-                1);
+    CHECK_EQUAL(NUMBER(.count = 1, .type = MPICH_FLOAT, .op = SUM), 1);
+    CHECK_EQUAL(
+        NUMBER(.count = 1, .type = 0xffffffff00000000 | MPICH_FLOAT, .op = 1ull << 40 | SUM), 1);
 }
 
 TEST(a_type_of_a_freed_one_s_handle_is_another)
 {
     begin();
     struct signature_arguments two = {.count = 2, .type = VECTOR};
-    fake_types[0] =
-        (struct fake_type){VECTOR, MPICH_FLOAT, VECTOR_COMBINER, {3, 2, 4}, 3, 24, 40, 0};
+    fake_types[0] = THREE_BLOCKS;
     CHECK_EQUAL(number_of(two), 1);
     CHECK_EQUAL(number_of(two), 1);
     fake_types[0] = (struct fake_type){VECTOR, MPICH_FLOAT, VECTOR_COMBINER, {2, 3, 7}, 3, 24, 40,
@@ -250,21 +245,20 @@ TEST(an_operation_of_a_freed_one_s_handle_is_another)
 TEST(blocks_are_those_of_the_type_within)
 {
     begin();
-    fake_types[0] =
-        (struct fake_type){VECTOR, MPICH_FLOAT, VECTOR_COMBINER, {3, 2, 4}, 3, 24, 40, 0};
+    fake_types[0] = THREE_BLOCKS;
     fake_types[1] = (struct fake_type){OTHER, VECTOR, RESIZED_COMBINER, {0}, 0, 24, 4, 0};
-    CHECK_EQUAL(blocks(number_of((struct signature_arguments){.count = 1, .type = OTHER})), 3);
+    CHECK_EQUAL(blocks(NUMBER(.count = 1, .type = OTHER)), 3);
     fake_types[1] = (struct fake_type){OTHER, OTHER, RESIZED_COMBINER, {0}, 0, 24,
                                        4,     0}; /* deeper than we look */
-    CHECK_EQUAL(blocks(number_of((struct signature_arguments){.count = 1, .type = OTHER})), 0);
+    CHECK_EQUAL(blocks(NUMBER(.count = 1, .type = OTHER)), 0);
     fake_types[1] =
         (struct fake_type){OTHER, MPICH_FLOAT, INDEXED_COMBINER, {2, 1, 1, 0, 5}, 5, 8, 24, 0};
-    CHECK_EQUAL(blocks(number_of((struct signature_arguments){.count = 1, .type = OTHER})), 2);
+    CHECK_EQUAL(blocks(NUMBER(.count = 1, .type = OTHER)), 2);
     fake_types[1] = (struct fake_type){
         OTHER, MPICH_FLOAT, SUBARRAY_COMBINER, {2, 8, 8, 3, 5, 0, 0, 56}, 8, 60, 256, 0};
-    CHECK_EQUAL(blocks(number_of((struct signature_arguments){.count = 1, .type = OTHER})), 3);
+    CHECK_EQUAL(blocks(NUMBER(.count = 1, .type = OTHER)), 3);
     fake_types[1].integers[7] = 57; /* MPI_ORDER_FORTRAN */
-    CHECK_EQUAL(blocks(number_of((struct signature_arguments){.count = 1, .type = OTHER})), 5);
+    CHECK_EQUAL(blocks(NUMBER(.count = 1, .type = OTHER)), 5);
     CHECK_EQUAL(types_held, 0);
 }
 
@@ -279,8 +273,7 @@ static uint64_t blocks_of_subarray(int dimensions, int order)
     }
     type.integers[3 * dimensions + 1] = order;
     fake_types[0] = type;
-    return blocks(
-        number_of((struct signature_arguments){.count = (mpi_count)dimensions, .type = VECTOR}));
+    return blocks(NUMBER(.count = (mpi_count)dimensions, .type = VECTOR));
 }
 
 TEST(a_subarray_has_as_many_blocks_as_its_part_has_rows)
@@ -308,7 +301,7 @@ TEST(the_arguments_of_a_constructor_say_how_many_blocks_there_are)
         unit_context = CONSTRUCTORS[i].name;
         fake_types[0] = (struct fake_type){
             VECTOR, MPICH_FLOAT, CONSTRUCTORS[i].combiner, {7}, CONSTRUCTORS[i].integers, 4, 4, 0};
-        unsigned number = number_of((struct signature_arguments){.count = 1, .type = VECTOR});
+        unsigned number = NUMBER(.count = 1, .type = VECTOR);
         CHECK_TEXT(entry_of(number)->datatype, CONSTRUCTORS[i].name);
         CHECK_EQUAL(blocks(number), CONSTRUCTORS[i].blocks);
     }
@@ -321,8 +314,7 @@ TEST(a_type_made_with_large_counts_is_asked_about_in_that_form)
     mpi_query.Type_get_contents_c = fake_large_contents;
     fake_types[0] =
         (struct fake_type){VECTOR, MPICH_FLOAT, VECTOR_COMBINER, {0}, 0, 24, 40, 1ll << 33};
-    CHECK_EQUAL(blocks(number_of((struct signature_arguments){.count = 1, .type = VECTOR})),
-                1ll << 33);
+    CHECK_EQUAL(blocks(NUMBER(.count = 1, .type = VECTOR)), 1ll << 33);
 }
 
 TEST(a_type_for_each_count_is_in_the_hash)
@@ -330,8 +322,7 @@ TEST(a_type_for_each_count_is_in_the_hash)
     begin();
     const int sizes[] = {1, 2};
     const uint32_t floats[] = {MPICH_FLOAT, MPICH_FLOAT}, mixed[] = {MPICH_FLOAT, VECTOR};
-    fake_types[0] =
-        (struct fake_type){VECTOR, MPICH_FLOAT, VECTOR_COMBINER, {3, 2, 4}, 3, 24, 40, 0};
+    fake_types[0] = THREE_BLOCKS;
     struct signature_arguments some = {.counts = {sizes, false}, .length = 2, .types = floats};
     CHECK_EQUAL(number_of(some), 1);
     some.types = mixed;
@@ -344,10 +335,9 @@ TEST(a_library_that_cannot_be_asked_gives_none)
 {
     begin();
     mpi_query.Type_get_envelope = NULL;
-    fake_types[0] =
-        (struct fake_type){VECTOR, MPICH_FLOAT, VECTOR_COMBINER, {3, 2, 4}, 3, 24, 40, 0};
-    CHECK_EQUAL(number_of((struct signature_arguments){.count = 1, .type = VECTOR}), 0);
-    CHECK_EQUAL(number_of((struct signature_arguments){.count = 1, .type = MPICH_FLOAT}), 1);
+    fake_types[0] = THREE_BLOCKS;
+    CHECK_EQUAL(NUMBER(.count = 1, .type = VECTOR), 0);
+    CHECK_EQUAL(NUMBER(.count = 1, .type = MPICH_FLOAT), 1);
 }
 
 /* How many facts have this key and, behind it, this value. */
@@ -388,8 +378,7 @@ TEST(a_job_to_be_recorded_has_vectors_of_counts_as_facts)
     begin_recorded(64 << 20);
     const int sizes[] = {1, 0, 30};
     const uint32_t types[] = {MPICH_FLOAT, MPICH_FLOAT, VECTOR};
-    fake_types[0] =
-        (struct fake_type){VECTOR, MPICH_FLOAT, VECTOR_COMBINER, {3, 2, 4}, 3, 24, 40, 0};
+    fake_types[0] = THREE_BLOCKS;
     struct signature_arguments some = {
         .bytes = 124, .type = MPICH_FLOAT, .counts = {sizes, false}, .length = 3};
     CHECK_EQUAL(number_of(some), 1);
@@ -429,8 +418,7 @@ TEST(vectors_of_counts_are_facts_up_to_half_of_a_chunk)
         CHECK_EQUAL(bytes, VECTORS[i].bytes);
         counts[length++] = VECTORS[i].last;
         CHECK_EQUAL(
-            number_of((struct signature_arguments){
-                .bytes = 4, .type = MPICH_FLOAT, .counts = {counts, true}, .length = length}),
+            NUMBER(.bytes = 4, .type = MPICH_FLOAT, .counts = {counts, true}, .length = length),
             i + 1);
         snprintf(key, sizeof key, "counts.%u1", i + 1);
         CHECK_EQUAL(facts_of(key), VECTORS[i].facts);
@@ -468,15 +456,15 @@ TEST(what_is_outside_the_record_and_many_buffers_leave_room)
     begin_recorded(1 << 20);
     unsigned room = (unsigned)(the_ledger.limit_bytes / 8 / sizeof(struct ledger_signature)), i = 0;
     enter_window(1);
-    while (number_of((struct signature_arguments){.count = 1 + i, .type = MPICH_FLOAT}))
+    while (NUMBER(.count = 1 + i, .type = MPICH_FLOAT))
         i++;
     CHECK_EQUAL(i, room / 2);
     CHECK_EQUAL(full_facts(), 0);
     enter_window(15);
     for (const char *buffer = (char *)&own; i < room - room / 4; i++)
-        CHECK_EQUAL(number_of((struct signature_arguments){.buffer = buffer + i}), i + 1);
-    CHECK_EQUAL(number_of((struct signature_arguments){.buffer = &own}), i + 1);
-    CHECK_EQUAL(number_of((struct signature_arguments){.buffer = &room}), i + 1);
+        CHECK_EQUAL(NUMBER(.buffer = buffer + i), i + 1);
+    CHECK_EQUAL(NUMBER(.buffer = &own), i + 1);
+    CHECK_EQUAL(NUMBER(.buffer = &room), i + 1);
     CHECK_EQUAL(entry_of(i + 1)->buffer_at, 0);
 }
 
@@ -485,24 +473,22 @@ TEST(a_full_table_has_no_room_and_says_so_once)
     begin_with(1 << 20);
     unsigned room = (unsigned)(the_ledger.limit_bytes / 8 / sizeof(struct ledger_signature));
     for (unsigned i = 1; i <= room; i++)
-        CHECK_EQUAL(number_of((struct signature_arguments){.count = i, .type = MPICH_FLOAT}), i);
+        CHECK_EQUAL(NUMBER(.count = i, .type = MPICH_FLOAT), i);
     CHECK_EQUAL(full_facts(), 0);
     for (unsigned i = 1; i <= 3; i++)
-        CHECK_EQUAL(number_of((struct signature_arguments){.count = room + i, .type = MPICH_FLOAT}),
-                    0);
+        CHECK_EQUAL(NUMBER(.count = room + i, .type = MPICH_FLOAT), 0);
     CHECK_EQUAL(full_facts(), 1);
-    CHECK_EQUAL(number_of((struct signature_arguments){.count = 7, .type = MPICH_FLOAT}), 7);
+    CHECK_EQUAL(NUMBER(.count = 7, .type = MPICH_FLOAT), 7);
 }
 
 TEST(numbers_end_at_65535)
 {
     begin();
     for (unsigned i = 1; i <= UINT16_MAX; i++)
-        CHECK_EQUAL(number_of((struct signature_arguments){.count = i, .type = MPICH_FLOAT}), i);
-    CHECK_EQUAL(
-        number_of((struct signature_arguments){.count = UINT16_MAX + 1, .type = MPICH_FLOAT}), 0);
+        CHECK_EQUAL(NUMBER(.count = i, .type = MPICH_FLOAT), i);
+    CHECK_EQUAL(NUMBER(.count = UINT16_MAX + 1, .type = MPICH_FLOAT), 0);
     for (unsigned i = 1; i <= UINT16_MAX; i += 1000)
-        CHECK_EQUAL(number_of((struct signature_arguments){.count = i, .type = MPICH_FLOAT}), i);
+        CHECK_EQUAL(NUMBER(.count = i, .type = MPICH_FLOAT), i);
 }
 
 enum { THREADS = 4, SIZES = 2000 };
