@@ -188,53 +188,6 @@ TEST(the_last_collectives_of_a_communicator_are_numbered)
                "MPI_Send|2|null MPI_Wait|null|3");
 }
 
-TEST(a_thread_that_has_not_heard_of_a_reset_counts_for_nothing)
-{
-    begin();
-    send(0, 64, 100, 1);
-    send(1, 64, 100, 1);
-    the_ledger.header->epoch = cells[1].record->epoch = 2;
-    store();
-    CHECK_TEXT(ask("SELECT thread FROM cell"), "1");
-}
-
-TEST(communicators_have_all_that_is_known_of_them)
-{
-    begin();
-    struct ledger_communicator world = {
-        .identity = 1, .communicator = 2, .size = 8, .comm_rank = 3};
-    struct ledger_communicator split = {.identity = 0xfedcba9876543210,
-                                        .parent_identity = 1,
-                                        .communicator = 3,
-                                        .flags =
-                                            LEDGER_COMMUNICATOR_FREED | LEDGER_COMMUNICATOR_INTER,
-                                        .size = 2,
-                                        .remote_size = 5,
-                                        .comm_rank = 1,
-                                        .constructor = WAIT,
-                                        .ordinal = 4};
-    snprintf(world.name, sizeof world.name, "MPI_COMM_WORLD");
-    snprintf(world.members, sizeof world.members, "0-7");
-    snprintf(split.members, sizeof split.members, "1,3");
-    ledger_append(LEDGER_COMMUNICATORS, &world, sizeof world);
-    ledger_append(LEDGER_COMMUNICATORS, &split, sizeof split);
-    store();
-    CHECK_TEXT(ask("SELECT * FROM communicator WHERE communicator = 2"),
-               "3|2|0000000000000001|null|MPI_COMM_WORLD||0|8|0|3|0-7|0|0|0|mpi");
-    CHECK_TEXT(ask("SELECT * FROM communicator WHERE communicator = 3"),
-               "3|3|fedcba9876543210|0000000000000001||MPI_Wait|4|2|5|1|1,3|1|1|0|mpi");
-    struct ledger_communicator nccl = {.identity = 7,
-                                       .communicator = 4,
-                                       .flags = LEDGER_COMMUNICATOR_NCCL,
-                                       .size = 8,
-                                       .comm_rank = 3};
-    ledger_append(LEDGER_COMMUNICATORS, &nccl, sizeof nccl);
-    store();
-    CHECK_TEXT(ask("SELECT identity, size, comm_rank, members, library FROM communicator WHERE "
-                   "communicator = 4"),
-               "0000000000000007|8|3||nccl");
-}
-
 TEST(the_bounds_in_the_database_are_those_of_the_histogram)
 {
     char sql[128], bounds[64];
@@ -251,33 +204,31 @@ TEST(the_bounds_in_the_database_are_those_of_the_histogram)
                "345|140737488355328|null");
 }
 
-TEST(a_cell_that_was_folded_away_or_never_used_is_not_stored)
+TEST(what_is_empty_folded_away_or_from_before_a_reset_is_not_stored)
 {
+    struct ledger_device device = {.device = 1, .name = "H100", .kernels = 7};
+    struct ledger_activity kernel = {
+        .kernel = 300, .stream = 6, .kind = LEDGER_ACTIVITY_KERNEL, .live = 1};
     begin();
     send(0, 64, 100, 1);
-    send(0, 128, 100, 1);
-    cell(0, SEND, 2, 128, LEDGER_CALL)->live = 0;
-    cell(0, SEND, 2, 256, LEDGER_CALL);
+    send(1, 64, 100, 1);
+    send(1, 128, 100, 1);
+    cell(1, SEND, 2, 128, LEDGER_CALL)->live = 0;
+    cell(1, SEND, 2, 256, LEDGER_CALL);
+    peers_find(&peers[1], peer_key(5, SEND, LEDGER_SENT));
+    device.state_ns[LEDGER_COMPUTING] = 60;
+    kernel.buckets[21] = 2;
+    ledger_append(LEDGER_DEVICES, &device, sizeof device);
+    ledger_append(LEDGER_ACTIVITIES, &kernel, sizeof kernel);
+    the_ledger.header->epoch = cells[1].record->epoch = 2; /* thread 0 has not heard of it */
     store();
-    CHECK_TEXT(ask("SELECT bytes FROM cell"), "64");
+    CHECK_TEXT(ask("SELECT thread, bytes FROM cell"), "1|64");
     CHECK_TEXT(ask("SELECT count(*) FROM bucket"), "1");
-}
-
-TEST(peers_of_all_threads_add_up)
-{
-    begin();
-    send(0, 64, 100, 1);
-    send(1, 64, 200, 1);
-    send(1, 8, 50, -1);
-    peer_add(peers_find(&peers[0], peer_key(1, SEND, LEDGER_RECEIVED)), 10, 20);
-    peer_add(peers_find(&peers[1], peer_key_in(17, 1, SEND, LEDGER_RECEIVED)), 30, 40);
-    peers_find(&peers[0], peer_key(5, SEND, LEDGER_SENT)); /* a row in which nothing was counted */
-    store();
-    CHECK_TEXT(ask("SELECT world_rank, call, direction, communicator, peer, count, bytes, time_ns "
-                   "FROM peer ORDER BY direction, communicator, "
-                   "peer"),
-               "3|MPI_Send|received|0|1|1|10|20 3|MPI_Send|received|17|1|1|30|40 "
-               "3|MPI_Send|sent|0|-1|1|8|50 3|MPI_Send|sent|0|1|2|128|300");
+    CHECK_TEXT(ask("SELECT peer, count, bytes FROM peer"), "1|2|192");
+    CHECK_TEXT(ask("SELECT name, kernels FROM gpu_device"), "H100|0");
+    CHECK_TEXT(ask("SELECT count(*) FROM gpu_busy"), "0");
+    CHECK_TEXT(ask("SELECT count(*) FROM gpu_activity"), "0");
+    CHECK_TEXT(ask("SELECT count(*) FROM gpu_bucket"), "0");
 }
 
 TEST(many_cells_are_all_stored)
@@ -366,21 +317,6 @@ TEST(a_sample_has_its_signature)
     CHECK_TEXT(ask("SELECT start_ns, datatype FROM signed_sample"), "100|vector");
 }
 
-static void begin_record(uint64_t begin_second, uint64_t end_second)
-{
-    begin_sampled();
-    the_ledger.header->record_first = begin_second << SECOND_BIT;
-    the_ledger.header->record_last = (end_second << SECOND_BIT) - 1;
-    the_ledger.header->record_asked_ns = 3 * SECOND_NS;
-}
-
-TEST(a_record_ends_with_the_job)
-{
-    begin_record(10, 90);
-    store();
-    CHECK_TEXT(ask("SELECT record_end_ns = wall_ns, record_is_full FROM rank"), "1|0");
-}
-
 TEST(a_gap_counts_in_each_stretch_that_it_touches)
 {
     begin_sampled();
@@ -448,34 +384,6 @@ TEST(a_full_log_is_all_stored)
                    "max(end_ns - 2 * start_ns), min(completed_ns - 3 * start_ns), "
                    "max(completed_ns - 3 * start_ns) FROM sample GROUP BY sequence % 3 = 1, 1, 2"),
                "MPI_Send|1|0|0|null|null MPI_Allreduce|0|0|0|0|0");
-}
-
-/* GPU activities */
-
-TEST(what_gpus_did_before_a_reset_does_not_count)
-{
-    begin();
-    struct ledger_device device = {.device = 1,
-                                   .name = "H100",
-                                   .uuid = "GPU-1",
-                                   .first_ns = 1100,
-                                   .last_ns = 1400,
-                                   .kernels = 7};
-    struct ledger_activity kernel = {
-        .kernel = 300, .stream = 6, .kind = LEDGER_ACTIVITY_KERNEL, .live = 1};
-    device.sms = 132, device.memory_bytes = 80;
-    device.communication_ns = 10, device.communication_sm_ns = 160,
-    device.communication_most_sms = 16;
-    device.state_ns[LEDGER_COMPUTING] = 60;
-    kernel.buckets[21] = 2;
-    ledger_append(LEDGER_DEVICES, &device, sizeof device);
-    ledger_append(LEDGER_ACTIVITIES, &kernel, sizeof kernel);
-    the_ledger.header->epoch++;
-    store();
-    CHECK_TEXT(ask("SELECT * FROM gpu_device"), "3|1|0|H100|GPU-1|null|null|0|0|0|132|0|0|0|80");
-    CHECK_TEXT(ask("SELECT count(*) FROM gpu_busy"), "0");
-    CHECK_TEXT(ask("SELECT count(*) FROM gpu_activity"), "0");
-    CHECK_TEXT(ask("SELECT count(*) FROM gpu_bucket"), "0");
 }
 
 /* Complete or absent */
