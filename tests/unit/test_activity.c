@@ -9,8 +9,6 @@
 #include "stepping.h"
 #include "unit.h"
 
-enum { SECOND_NS = 1000000000 };
-
 /* Origin of the times in the tests; ticks are nanoseconds. */
 static int64_t zero_ns;
 
@@ -224,22 +222,6 @@ static const struct ledger_activity_sample *sample_of(unsigned stream, unsigned 
 
 /* Counting */
 
-TEST(a_kernel_is_counted_at_once)
-{
-    begin();
-    kernel("gemm", 1000, 1500);
-    kernel("gemm", 2000, 2300);
-    kernel("relu", 2400, 2410);
-    const struct ledger_activity *gemm = activity_of(LEDGER_ACTIVITY_KERNEL, 1, 1, 0);
-    CHECK_EQUAL(count_of(gemm), 2);
-    CHECK_EQUAL(gemm->total_ns, 800);
-    CHECK_EQUAL(gemm->min_ns, 300);
-    CHECK_EQUAL(gemm->max_ns, 500);
-    CHECK_EQUAL(gemm->buckets[histogram_bucket(500)], 1);
-    CHECK_EQUAL(count_of(activity_of(LEDGER_ACTIVITY_KERNEL, 2, 1, 0)), 1);
-    CHECK_EQUAL(totals().entries, 2);
-}
-
 TEST(copies_are_counted_by_powers_of_two)
 {
     begin();
@@ -290,25 +272,6 @@ TEST(multiprocessors_of_communication_are_counted_by_time)
                     device_of(0)->communication_most_sms,
                 0);
     CHECK_EQUAL(device_of(0)->sms, 100);
-}
-
-TEST(a_device_says_what_it_is_and_what_it_did)
-{
-    begin();
-    kernel_on(3, 7, "gemm", 500, 900);
-    kernel_on(3, 8, "gemm", 200, 300);
-    struct gpu_event event = on(3, 7, 600, 700);
-    event.kind = LEDGER_ACTIVITY_SET;
-    activity_take(&event);
-    const struct ledger_device *device = device_of(3);
-    CHECK_EQUAL(device->device, 1);
-    CHECK_TEXT(device->name, "Test GPU 3");
-    CHECK_TEXT(device->uuid, "GPU-3");
-    CHECK_EQUAL(device->kernels, 2);
-    CHECK_EQUAL(device->copies, 0);
-    CHECK_EQUAL(device->sets, 1);
-    CHECK_EQUAL(device->first_ns, zero_ns + 200);
-    CHECK_EQUAL(device->last_ns, zero_ns + 900);
 }
 
 /* Full tables */

@@ -74,31 +74,6 @@ static const char *partners(enum call_id id)
     return text;
 }
 
-TEST(a_call_has_a_sample_for_each_partner_with_the_number_of_their_epoch)
-{
-    begin();
-    mpi_handle both = group_of((int[]){7, 2}, 2), one = group_of((int[]){2}, 1);
-    start(both);
-    call_on_window(CALL_Win_complete, EPOCHS_ACCESS, 0);
-    start(one);
-    call_on_window(CALL_Win_complete, EPOCHS_ACCESS, 0);
-    start(both);
-    CHECK_TEXT(partners(CALL_Win_start), "7.1/2 2.1/2 2.2/1 7.2/2 2.3/2");
-    CHECK_TEXT(partners(CALL_Win_complete), "7.1/2 2.1/2 2.2/1");
-}
-
-/* A job may free a group after each epoch, and get its handle again for other ranks. */
-TEST(a_group_is_known_by_its_members_whatever_its_handle)
-{
-    begin();
-    mpi_handle reused = group_of((int[]){2}, 1), same = group_of((int[]){2}, 1);
-    start(reused);
-    start(same);
-    fake_comms[(reused - FIRST_GROUP) / 2].local.ranks = (int[]){9};
-    start(reused);
-    CHECK_TEXT(partners(CALL_Win_start), "2.1/1 2.2/1 9.1/1");
-}
-
 TEST(a_group_of_the_same_members_is_not_translated_again)
 {
     begin();
@@ -130,24 +105,6 @@ TEST(partners_are_not_known_once_there_were_too_many)
     CHECK_TEXT(partners(CALL_Win_complete), "-2147483648.0/129");
     CHECK_TEXT(partners(CALL_Win_start), "0.1/1 -2147483648.0/129 -2147483648.0/1");
     CHECK(strncmp(partners(CALL_Win_post), "0.1/128 1.1/128 ", 16) == 0);
-}
-
-TEST(partners_of_another_world_are_not_known)
-{
-    begin();
-    start(group_of((int[]){2, -1}, 2));
-    CHECK_TEXT(partners(CALL_Win_start), "-2147483648.0/2");
-}
-
-TEST(epochs_are_counted_while_calls_are_not)
-{
-    begin();
-    mpi_handle one = group_of((int[]){2}, 1);
-    start(one);
-    struct call call = {.id = CALL_Win_start, .thread = this_thread};
-    epochs_open(&call, NULL, window, EPOCHS_ACCESS, one); /* it has no sample */
-    start(one);
-    CHECK_TEXT(partners(CALL_Win_start), "2.1/1 2.3/1");
 }
 
 /* As many as there is room for, in a table that grows. */

@@ -208,17 +208,6 @@ TEST(a_machine_without_a_driver_gets_no_thread)
     gpu_end();
 }
 
-TEST(who_switches_it_off_is_believed)
-{
-    fake.presence = GPU_IN_USE;
-    begin("off", "0", "0");
-    gpu_begin(hear);
-    CHECK_EQUAL(unit_threads("commprof-gpu\n"), 0);
-    CHECK_EQUAL(state(), LEDGER_GPU_REFUSED);
-    CHECK_TEXT(reason(), "COMMPROF_GPU=off");
-    CHECK_EQUAL(fake.looks, 0);
-}
-
 TEST(nothing_is_armed_until_the_process_uses_a_gpu)
 {
     fake.presence = GPU_UNUSED;
@@ -385,20 +374,6 @@ TEST(what_another_tool_has_interrupted_is_replaced_only_once_there_is_a_record)
     CHECK_EQUAL(window(1)->part, LEDGER_PART_STEPS);
 }
 
-TEST(a_window_begins_with_the_first_activity_that_is_seen)
-{
-    begin_in_use();
-    int64_t in_it_ns = clock_monotonic_ns() + 100000000;
-    set_event_at(in_it_ns);
-    gpu_begin(hear);
-    wait_until_more(&fake.collections);
-    while (clock_monotonic_ns() < in_it_ns)
-        sched_yield();
-    gpu_end();
-    CHECK_EQUAL(window(0)->begin_ns, in_it_ns);
-    CHECK(the_ledger.header->gpu_records > 0);
-}
-
 TEST(a_window_does_not_begin_after_its_end)
 {
     begin_in_use();
@@ -454,28 +429,6 @@ TEST(one_rank_in_n_is_traced_and_all_report_memory_kinds)
     CHECK_TEXT(reason(), "COMMPROF_GPU_ONE_RANK_IN=4: other ranks' are");
     CHECK_EQUAL(fake.arms, 0);
     CHECK(gpu_used == &FAKE);
-}
-
-TEST(a_rank_whose_number_is_a_multiple_is_traced)
-{
-    begin_in_use();
-    settings.gpu_one_rank_in = 4;
-    the_ledger.header->world_rank = 8;
-    gpu_begin(hear);
-    wait_for(LEDGER_GPU_TRACING);
-    gpu_end();
-}
-
-TEST(while_calls_are_not_counted_gpus_are_not_traced)
-{
-    trace();
-    recording_switch(false);
-    wait_for(LEDGER_GPU_PAUSED);
-    CHECK_EQUAL(window(0)->ended, LEDGER_TRACING_OFF);
-    recording_switch(true);
-    wait_for(LEDGER_GPU_TRACING);
-    gpu_end();
-    CHECK_EQUAL(fake.resumes, 2);
 }
 
 static uint64_t busy_sum_ns(void)

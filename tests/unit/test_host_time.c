@@ -68,42 +68,6 @@ static void add(uint64_t from, uint64_t until)
         host_time_add(&thread, 10 * i, 10 * i + 7);
 }
 
-/* In a frame of its own. */
-static __attribute__((noinline)) void call_inside(void)
-{
-    struct call call UNTIL_RETURN;
-    call_begin(&call, CALL_Allreduce, SITE_JOB | SITE_TOOL);
-    call_end(&call, MPI_SUCCESS);
-}
-
-TEST(a_call_inside_another_is_part_of_it)
-{
-    begin();
-    struct call call UNTIL_RETURN;
-    call_begin(&call, CALL_Comm_split, SITE_JOB);
-    call_inside();
-    while (clock_ticks() <= call.start) {
-    }
-    call_end(&call, MPI_SUCCESS);
-    CHECK_EQUAL(collected(), 0);
-    CHECK_EQUAL(taken, 1);
-    CHECK_EQUAL(first_start, call.start);
-    CHECK_EQUAL(last_end, call.end);
-}
-
-TEST(calls_of_nccl_are_no_time_in_mpi)
-{
-    begin();
-    called(CALL_FIRST_OF_NCCL);
-    called(CALL_ncclAllReduce);
-    struct call call UNTIL_RETURN;
-    call_begin(&call, CALL_ncclCommInitRank, SITE_JOB);
-    while (clock_ticks() <= call.start) {
-    }
-    CHECK_EQUAL(collected(), 0);
-    CHECK_EQUAL(taken, 0);
-}
-
 static void *end_inside_a_call(void *unused)
 {
     struct call call;
@@ -132,14 +96,6 @@ TEST(what_was_overwritten_is_counted_as_lost)
     add(HOST_TIME_SLOTS + 100, HOST_TIME_SLOTS + 105);
     CHECK_EQUAL(collected(), 0);
     CHECK_EQUAL(taken, 5);
-}
-
-TEST(a_full_ring_is_handed_over_but_for_its_oldest)
-{
-    enter_thread();
-    add(0, HOST_TIME_SLOTS - 1);
-    CHECK_EQUAL(collected(), 0);
-    CHECK_EQUAL(taken, HOST_TIME_SLOTS - 1);
 }
 
 /* Threads that call while their rings are read. Each call's end follows from its begin, so a torn

@@ -46,17 +46,6 @@ static void find_times(const void *address, int times, unsigned kind)
         CHECK_EQUAL(memory_kind_find(address), kind);
 }
 
-TEST(an_answer_of_device_holds_for_its_region)
-{
-    begin();
-    find_times(DEVICE + 3 * PAGE + 5, 1, LEDGER_DEVICE);
-    find_times(DEVICE, 1, LEDGER_DEVICE);
-    find_times(DEVICE + REGION - 1, 1, LEDGER_DEVICE);
-    CHECK_EQUAL(asked, 1);
-    find_times(DEVICE + REGION, 1, LEDGER_DEVICE);
-    CHECK_EQUAL(asked, 2);
-}
-
 TEST(one_hit_in_sixty_four_is_checked)
 {
     begin();
@@ -126,34 +115,6 @@ TEST(both_buffers_are_distinguished)
                 LEDGER_HOST | LEDGER_DEVICE << 4);
 }
 
-TEST(a_buffer_that_is_not_there_has_the_memory_kind_of_the_other)
-{
-    begin();
-    CHECK_EQUAL(traffic_between(mpi_abi.in_place, DEVICE, in_world(8)).memory_kind,
-                BOTH(LEDGER_DEVICE));
-    CHECK_EQUAL(traffic_between(DEVICE, mpi_abi.in_place, in_world(8)).memory_kind,
-                BOTH(LEDGER_DEVICE));
-    CHECK_EQUAL(traffic_between(NULL, DEVICE, in_world(8)).memory_kind, BOTH(LEDGER_DEVICE));
-    CHECK_EQUAL(traffic_between(NULL, NULL, in_world(8)).memory_kind, LEDGER_HOST);
-    CHECK_EQUAL(traffic_at(NULL, in_world(8)).memory_kind, LEDGER_HOST); /* MPI_BOTTOM */
-    CHECK_EQUAL(traffic_exchanged(PINNED, DEVICE, in_world(0)).memory_kind,
-                BOTH(LEDGER_DEVICE)); /* sends nothing */
-}
-
-TEST(what_is_gathered_is_received_by_the_root_alone)
-{
-    begin();
-    CHECK_EQUAL(traffic_gathered(DEVICE, PINNED, ROOT_HERE, in_world(8)).memory_kind,
-                DEVICE_TO_PINNED);
-    CHECK_EQUAL(traffic_gathered(mpi_abi.in_place, PINNED, ROOT_HERE, in_world(8)).memory_kind,
-                BOTH(LEDGER_PINNED));
-    CHECK_EQUAL(traffic_gathered(DEVICE, (void *)GARBAGE, ROOT_ELSEWHERE, in_world(8)).memory_kind,
-                BOTH(LEDGER_DEVICE));
-    CHECK_EQUAL(traffic_gathered(DEVICE, PINNED, ROOT_HERE, in_world(0)).memory_kind,
-                BOTH(LEDGER_PINNED)); /* others send, in a Gatherv */
-    CHECK_EQUAL(asked, 2);
-}
-
 TEST(what_is_scattered_is_sent_by_the_root_alone)
 {
     begin();
@@ -221,19 +182,6 @@ static uint64_t counted(enum call_id id, enum ledger_measure measure, unsigned k
             return cell_count(this_thread->cells.all[i]);
         }
     return 0;
-}
-
-TEST(a_completion_has_the_memory_kind_of_the_call_that_began_it)
-{
-    begin_counting();
-    struct call start = called(CALL_Iallreduce);
-    struct traffic started = traffic_between(DEVICE, PINNED, in_world(8));
-    account_started(&start, &started, &request, 0);
-    struct call wait = called(CALL_Wait);
-    account_completed(&wait, REQUEST, NULL, 0);
-    CHECK_EQUAL(counted(CALL_Iallreduce, LEDGER_CALL, DEVICE_TO_PINNED), 1);
-    CHECK_EQUAL(counted(CALL_Iallreduce, LEDGER_COMPLETION, DEVICE_TO_PINNED), 1);
-    CHECK_EQUAL(asked, 2);
 }
 
 TEST(each_completion_of_a_persistent_request_has_its_memory_kind)

@@ -35,16 +35,6 @@ static uint64_t count_of(uint64_t bytes, const char *protocol, bool is_folded)
     return count;
 }
 
-TEST(each_way_is_counted_apart)
-{
-    begin();
-    launch(64, "LL");
-    launch(64, "LL");
-    launch(64, "SIMPLE");
-    CHECK_EQUAL(count_of(64, "LL", false), 2);
-    CHECK_EQUAL(count_of(64, "SIMPLE", false), 1);
-}
-
 TEST(sizes_without_end_fold_into_powers_of_two)
 {
     begin();

@@ -139,17 +139,6 @@ static void the_device_was_idle_first(void)
     idle(0, 100);
 }
 
-TEST(an_operation_has_the_time_of_its_kernel)
-{
-    the_device_was_idle_first();
-    allreduce(7, 64, 200);
-    CHECK_EQUAL(kernel(7, 210, 250), SLOT);
-    idle(250, 400);
-    check_attributed(CALL_ncclAllReduce, 64, 1, 40);
-    CHECK_EQUAL(cell_of(CALL_ncclAllReduce, 64)->volume_bytes, 64);
-    CHECK_EQUAL(unmatched(), 0);
-}
-
 TEST(nothing_is_attributed_before_the_device_was_idle)
 {
     the_device_was_idle_first();
@@ -214,15 +203,6 @@ TEST(nothing_is_followed_where_times_come_from_elsewhere)
     CHECK(!nccl_followed);
 }
 
-TEST(operations_of_a_group_share_its_time)
-{
-    the_device_was_idle_first();
-    exchange(7, 32, 200);
-    last_kernel(7, 210, 250, 400);
-    check_attributed(CALL_ncclGroup, 64, 1, 40);
-    check_attributed(CALL_ncclSend, 32, 0, 0);
-}
-
 /* One process with two devices: each numbers its own streams. */
 TEST(streams_of_two_contexts_may_have_the_same_number)
 {
@@ -244,25 +224,6 @@ TEST(streams_of_two_contexts_may_have_the_same_number)
     gpu_observer->idle(DEVICE + 1, origin_ns + 230 * US, origin_ns + 400 * US);
     check_attributed(CALL_ncclAllReduce, 64, 1, 40);
     check_attributed(CALL_ncclAllReduce, 128, 1, 20);
-}
-
-/* It is not known which of them NCCL launches first. */
-TEST(the_communicators_of_a_group_on_one_stream_share_its_time)
-{
-    the_device_was_idle_first();
-    struct nccl_operation other =
-        operation(&other_communicator, 7, CALL_ncclAllReduce, 128, NCCL_KERNELS_ONE);
-    other.slot = SLOT + 1;
-    add(7, CALL_ncclAllReduce, 64, NCCL_KERNELS_ONE);
-    nccl_groups_add(&other);
-    launch(200);
-    CHECK_EQUAL(kernel(7, 210, 250), 0);
-    last_kernel(7, 250, 260, 400);
-    check_attributed(CALL_ncclAllReduce, 64, 0, 0);
-    check_attributed(CALL_ncclAllReduce, 128, 0, 0);
-    CHECK_EQUAL(cell_count(cell_on(0, CALL_ncclGroup, 192)), 1);
-    CHECK_EQUAL(cell_on(0, CALL_ncclGroup, 192)->total_ns, 50 * US);
-    CHECK_EQUAL(unmatched(), 0);
 }
 
 TEST(the_last_new_stream_of_a_communicator_has_the_kernel)
@@ -377,17 +338,6 @@ TEST(communication_kernels_of_other_libraries_on_the_stream_are_not_counted)
     check_attributed(CALL_ncclGroup, 64, 1, 5);
 }
 
-TEST(operations_pending_when_records_were_lost_are_unattributed)
-{
-    the_device_was_idle_first();
-    allreduce(7, 64, 200);
-    kernel(7, 210, 250);
-    gpu_observer->untraced(origin_ns + 260 * US);
-    idle(260, 400);
-    check_attributed(CALL_ncclAllReduce, 64, 0, 0);
-    CHECK_EQUAL(unmatched(), 1);
-}
-
 /* After a loss up to 2000 or 2010, a kernel of a lost operation runs first, so nothing is
  * attributed before the next gap. */
 static void check_nothing_attributed_before_the_next_gap(void)
@@ -438,18 +388,6 @@ TEST(a_group_of_a_nonblocking_communicator_may_be_launched_behind_a_gap)
     CHECK_EQUAL(unmatched(), 0);
 }
 
-TEST(after_a_failed_group_nothing_is_attributed_up_to_the_next_gap)
-{
-    the_device_was_idle_first();
-    allreduce(7, 64, 200);
-    add(7, CALL_ncclSend, 32, NCCL_KERNELS_ONE);
-    nccl_groups_launching(ticks(205));
-    nccl_groups_launched(ticks(205), ticks(210), NCCL_LAUNCH_FAILED);
-    last_kernel(7, 210, 250, 400);
-    check_attributed(CALL_ncclAllReduce, 64, 0, 0);
-    CHECK_EQUAL(unmatched(), 2);
-}
-
 TEST(of_a_group_without_room_no_part_is_taken_for_the_whole)
 {
     the_device_was_idle_first();
@@ -496,20 +434,6 @@ static void *allreduce_later(void *unused)
     CHECK(thread_adopt() != NULL);
     allreduce(7, 128, 300);
     return unused;
-}
-
-TEST(groups_of_two_threads_are_taken_in_the_order_of_their_calls)
-{
-    pthread_t thread;
-    the_device_was_idle_first();
-    CHECK_EQUAL(pthread_create(&thread, NULL, allreduce_later, NULL), 0);
-    CHECK_EQUAL(pthread_join(thread, NULL), 0);
-    gpu_observer->collected();
-    allreduce(7, 64, 200);
-    kernel(7, 310, 320);
-    last_kernel(7, 320, 350, 500);
-    check_attributed(CALL_ncclAllReduce, 64, 1, 10);
-    CHECK_EQUAL(unmatched(), 0);
 }
 
 TEST(what_is_pending_stays_in_order_when_what_came_later_is_settled)

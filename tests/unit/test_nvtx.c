@@ -101,19 +101,6 @@ static const char *here(void)
     return entry ? entry->name : "";
 }
 
-TEST(a_range_is_a_region)
-{
-    begin();
-    CHECK_EQUAL(push("epoch"), 0);
-    CHECK_EQUAL(push("forward"), 1);
-    CHECK_TEXT(here(), "epoch/forward");
-    CHECK_EQUAL(pop(), 1);
-    CHECK_TEXT(here(), "epoch");
-    CHECK_EQUAL(pop(), 0);
-    CHECK_TEXT(here(), "");
-    CHECK_EQUAL(pop(), NVTX_NOT_TRACKED);
-}
-
 TEST(all_forms_of_a_message_are_names)
 {
     static const wchar_t SNOWMAN[] = {'s', 0xe9, 0x2603, 0x1f40d, 0};
@@ -137,16 +124,6 @@ TEST(all_forms_of_a_message_are_names)
     pop();
 }
 
-TEST(ranges_that_count_are_one_region)
-{
-    begin();
-    push("step 12, seq = 345");
-    CHECK_TEXT(here(), "step #, seq = #");
-    pop();
-    push("step 7, seq = 1000000");
-    CHECK_EQUAL(this_thread->region >> CELL_KEY_REGION_BIT, 1);
-}
-
 TEST(each_domain_has_levels_of_its_own)
 {
     begin();
@@ -163,13 +140,4 @@ TEST(each_domain_has_levels_of_its_own)
     CHECK_TEXT(here(), "");
     push("forward");
     CHECK_EQUAL(domain_pop(NULL), 0); /* the default one */
-}
-
-TEST(a_user_who_does_not_want_it_gets_none_of_it)
-{
-    setenv("COMMPROF_NVTX", "off", 1);
-    begin();
-    CHECK_EQUAL(push("forward"), NVTX_NOT_TRACKED);
-    CHECK_EQUAL(pop(), NVTX_NOT_TRACKED);
-    CHECK(this_thread == &thread_nobody);
 }

@@ -10,7 +10,7 @@
 /* Eight ranks, this one is rank 3. */
 enum { HERE = 3, BYTES_4 = 0x4c000405 /* MPICH: MPI_INT */, SUM = 0x58000003, MAX = 0x58000001 };
 
-static const int MEMBERS[] = {2, 3, 5}, OTHERS[] = {3, 7};
+static const int MEMBERS[] = {2, 3, 5};
 static mpi_handle few;
 
 static void begin_with(size_t ledger_bytes)
@@ -71,34 +71,6 @@ static uint64_t counted(mpi_handle comm, uint64_t bytes, unsigned region)
             count += cell_count(cell);
     }
     return count;
-}
-
-TEST(calls_with_the_same_arguments_are_counted_together)
-{
-    begin();
-    for (int i = 0; i < 10; i++) {
-        CHECK_EQUAL(bcast(few, 5, BYTES_4), 20);
-        CHECK_EQUAL(bcast(few, 6, BYTES_4), 24);
-    }
-    CHECK_EQUAL(counted(few, 20, 0), 10);
-    CHECK_EQUAL(counted(few, 24, 0), 10);
-    CHECK_EQUAL(communicators_find(few)->entry->collectives, 20);
-}
-
-TEST(a_freed_communicator_s_handle_is_that_of_the_next)
-{
-    begin();
-    bcast(few, 5, BYTES_4);
-    unsigned slot = communicators_find(few)->slot;
-    communicators_freed(communicators_freeing(few));
-    fake_find(few)->local = (struct fake_group){OTHERS, 2};
-    communicators_created(few, CALL_Comm_create, mpi_abi.comm_world, true, 0);
-    bcast(few, 5, BYTES_4);
-    CHECK(communicators_find(few)->slot != slot);
-    CHECK_EQUAL(counted(few, 20, 0), 1);
-    CHECK_EQUAL(communicators_find(few)->entry->collectives, 1);
-    CHECK_EQUAL((uint16_t)(this_thread->cells.record->doing >> LEDGER_DOING_SLOT_BIT),
-                communicators_find(few)->slot);
 }
 
 /* As the wrapper does it; the communicator that it is counted on. */

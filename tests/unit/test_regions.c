@@ -59,18 +59,6 @@ static const char *here(void)
     return entry ? entry->name : "";
 }
 
-static uint64_t calls_in(const char *path)
-{
-    uint64_t count = 0;
-    for (uint32_t i = 0; i < this_thread->cells.count; i++) {
-        const struct ledger_cell *cell = this_thread->cells.all[i];
-        const struct ledger_region *entry = entry_of(cell->region);
-        if (cell->live && strcmp(entry ? entry->name : "", path) == 0)
-            count += cell_count(cell);
-    }
-    return count;
-}
-
 TEST(a_path_at_once_is_the_same_as_step_by_step)
 {
     begin();
@@ -97,26 +85,6 @@ TEST(a_region_whose_name_is_too_long_is_counted_in_its_parent)
     name[REGION_NAME_BYTES] = '\0';
     commprof_region_begin(name);
     CHECK_TEXT(here(), "");
-}
-
-TEST(regions_beyond_the_last_number_are_counted_in_their_parent)
-{
-    begin_with(64 << 20);
-    commprof_region_begin("epoch");
-    for (int i = 0; i < 5000; i++) {
-        char name[16];
-        snprintf(name, sizeof name, "step %d", i);
-        commprof_region_begin(name);
-        call_mpi();
-        commprof_region_end();
-    }
-    CHECK_TEXT(entry_of(REGIONS_MAX)->name, "epoch/step 4093");
-    CHECK(entry_of(REGIONS_MAX + 1) == NULL);
-    commprof_region_begin("step 77");
-    CHECK_TEXT(here(), "epoch/step 77");
-    commprof_region_end();
-    commprof_region_begin("step 4900");
-    CHECK_TEXT(here(), "epoch");
 }
 
 TEST(calls_are_not_lost_when_regions_fill_the_ledger)
@@ -148,24 +116,6 @@ TEST(regions_that_lie_too_deep_count_as_open)
     CHECK_EQUAL(regions_end(this_thread, REGIONS_OF_PROGRAM), -1);
 }
 
-TEST(each_owner_ends_its_own)
-{
-    static const char OTHER[] = "other";
-    begin();
-    commprof_region_begin("ours");
-    CHECK_EQUAL(regions_begin(this_thread, "theirs", OTHER), 0);
-    CHECK_EQUAL(regions_begin(this_thread, "more", OTHER), 1);
-    CHECK_TEXT(here(), "ours/theirs/more");
-    commprof_region_end();
-    CHECK_TEXT(here(), "ours/theirs/more");
-    commprof_region_end();
-    CHECK_EQUAL(regions_end(this_thread, OTHER), 1);
-    CHECK_TEXT(here(), "ours/theirs");
-    CHECK_EQUAL(regions_end(this_thread, OTHER), 0);
-    CHECK_EQUAL(regions_end(this_thread, OTHER), -1);
-    CHECK_TEXT(here(), "");
-}
-
 static void *in_a_thread(void *expected)
 {
     call_mpi();
@@ -185,21 +135,6 @@ TEST(each_thread_has_its_own)
         CHECK_EQUAL(pthread_join(thread, NULL), 0);
     }
     CHECK_TEXT(here(), "main");
-}
-
-TEST(nothing_happens_inside_a_call)
-{
-    begin();
-    struct call call UNTIL_RETURN;
-    call_begin(&call, CALL_Barrier, SITE_JOB);
-    commprof_region_begin("callback");
-    commprof_step();
-    call_end(&call, MPI_SUCCESS);
-    call_return(&call);
-    CHECK_EQUAL(the_ledger.header->steps, 0);
-    CHECK(entry_of(1) == NULL);
-    commprof_region_begin("after");
-    CHECK_TEXT(here(), "after");
 }
 
 TEST(nothing_happens_before_and_after_the_recording)
@@ -235,18 +170,6 @@ TEST(a_forked_child_changes_nothing)
     CHECK_EQUAL(the_ledger.header->steps, 0);
     CHECK(entry_of(2) == NULL);
     CHECK_TEXT(here(), "parent");
-}
-
-TEST(regions_go_on_while_nothing_is_counted)
-{
-    begin();
-    recording_switch(false);
-    CHECK_EQUAL(commprof_is_recording(), 0);
-    commprof_region_begin("forward");
-    call_mpi();
-    recording_switch(true);
-    call_mpi();
-    CHECK_EQUAL(calls_in("forward"), 1);
 }
 
 TEST(steps_are_counted)

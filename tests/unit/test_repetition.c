@@ -27,15 +27,6 @@ static void begin(void)
     repetition = (struct repetition){.number = 0};
 }
 
-TEST(a_few_calls_and_a_burst_do_not)
-{
-    uint64_t calls = 0;
-    begin();
-    static const uint64_t MORE[] = {3, 3, 500, 2, 0, 3, 100, 3, 0, 0, 0, 400, 0, 0, 0, 0, 0, 0};
-    for (unsigned i = 0; i < sizeof MORE / sizeof *MORE; i++)
-        CHECK(!look(&calls, MORE[i]));
-}
-
 TEST(long_steps_repeat_over_longer_spans)
 {
     uint64_t calls = 0;

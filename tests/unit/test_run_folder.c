@@ -619,15 +619,6 @@ TEST(a_rank_that_is_in_the_archive_is_of_an_earlier_job_of_the_same_name)
     CHECK_EQUAL(system("ls run/earlier-1/node-1-*.tar > listed"), 0);
 }
 
-TEST(a_folder_of_another_job_with_this_rank_in_an_archive_is_not_used)
-{
-    settings.output_per = OUTPUT_PER_NODE;
-    open_both_as_job("1", 2);
-    check_job_in("1", 2, "run/job-1");
-    put_into_archive(2);
-    check_job_in("1", 2, "run/job-1-2");
-}
-
 static void open_beside_the_ledger_of_rank_3(void)
 {
     check_alone_in("run/job-");

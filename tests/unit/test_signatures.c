@@ -331,15 +331,6 @@ TEST(a_type_for_each_count_is_in_the_hash)
     CHECK_EQUAL(entry_of(2)->count, 0);
 }
 
-TEST(a_library_that_cannot_be_asked_gives_none)
-{
-    begin();
-    mpi_query.Type_get_envelope = NULL;
-    fake_types[0] = THREE_BLOCKS;
-    CHECK_EQUAL(NUMBER(.count = 1, .type = VECTOR), 0);
-    CHECK_EQUAL(NUMBER(.count = 1, .type = MPICH_FLOAT), 1);
-}
-
 /* How many facts have this key and, behind it, this value. */
 static unsigned facts_of(const char *text)
 {
@@ -466,19 +457,6 @@ TEST(what_is_outside_the_record_and_many_buffers_leave_room)
     CHECK_EQUAL(NUMBER(.buffer = &own), i + 1);
     CHECK_EQUAL(NUMBER(.buffer = &room), i + 1);
     CHECK_EQUAL(entry_of(i + 1)->buffer_at, 0);
-}
-
-TEST(a_full_table_has_no_room_and_says_so_once)
-{
-    begin_with(1 << 20);
-    unsigned room = (unsigned)(the_ledger.limit_bytes / 8 / sizeof(struct ledger_signature));
-    for (unsigned i = 1; i <= room; i++)
-        CHECK_EQUAL(NUMBER(.count = i, .type = MPICH_FLOAT), i);
-    CHECK_EQUAL(full_facts(), 0);
-    for (unsigned i = 1; i <= 3; i++)
-        CHECK_EQUAL(NUMBER(.count = room + i, .type = MPICH_FLOAT), 0);
-    CHECK_EQUAL(full_facts(), 1);
-    CHECK_EQUAL(NUMBER(.count = 7, .type = MPICH_FLOAT), 7);
 }
 
 TEST(numbers_end_at_65535)

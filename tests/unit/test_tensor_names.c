@@ -50,19 +50,6 @@ TEST(each_name_of_a_list_is_found_and_has_one_hash_in_both_kinds_of_list)
     CHECK(found[0].hashes[0] != found[0].hashes[1]);
 }
 
-TEST(a_list_of_none_is_a_list_and_one_that_is_cut_is_none)
-{
-    unsigned char bytes[ROOM];
-    for (int i = 0; i < KINDS_ALL; i++) {
-        struct found found = {0};
-        CHECK(read_alone(KINDS[i].read, bytes, KINDS[i].write(bytes, tensors, 0, true), &found));
-        CHECK_EQUAL(found.number, 0);
-        unsigned length = KINDS[i].write(bytes, tensors, TENSORS, false);
-        for (unsigned cut = TENSOR_NAME_BYTES; cut < length; cut++) /* less may be padding */
-            CHECK(!read_alone(KINDS[i].read, bytes, length - cut, &found));
-    }
-}
-
 static uint64_t next_random(uint64_t *state)
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;

@@ -172,13 +172,6 @@ TEST(an_unknown_abi_is_asked_nothing)
     CHECK_EQUAL(fake_questions, 0);
 }
 
-TEST(a_barrier_moves_nothing_on_its_communicator)
-{
-    begin();
-    COUNTS(none, (world), 0, 0);
-    CHECK(traffic_none(&CALLED, world).communicator == communicators_find(world));
-}
-
 /* Messages */
 
 TEST(a_message_goes_to_the_peers_world_rank)
@@ -196,22 +189,6 @@ TEST_UNDER_EACH_ABI(a_message_to_nobody_moves_nothing)
 {
     begin();
     COUNTS(message, (10, BYTES_8, NOBODY, 7, world), 0, 0);
-}
-
-TEST(an_empty_message_has_a_peer)
-{
-    begin();
-    CHECK_EQUAL(traffic_message(&CALLED, 0, BYTES_8, 3, 7, world).bytes, 0);
-    CHECK_EQUAL(traffic_message(&CALLED, 0, BYTES_8, 3, 7, world).peer, 3);
-}
-
-TEST(a_posted_receive_has_the_size_of_its_buffer_and_sends_nothing)
-{
-    begin();
-    struct traffic traffic = traffic_receive(&CALLED, 10, BYTES_8, mpi_abi.any_source, 7, world);
-    CHECK_EQUAL(traffic.bytes, 80);
-    CHECK_EQUAL(traffic.volume_bytes, 0);
-    CHECK(traffic.flags & TRAFFIC_IS_POSTED && traffic.flags & TRAFFIC_IS_WILDCARD);
 }
 
 TEST(an_arrival_has_the_size_that_arrived)

@@ -64,18 +64,6 @@ TEST(each_entry_waits_through_all_calls)
     CHECK_EQUAL(blocked_on(C), 45);
 }
 
-TEST(an_array_has_waited_until_it_is_settled)
-{
-    wait_for_three("open_mpi");
-    CHECK(!wait_array_has_waited(&wait_array, array, 3));
-    poll(array, 3, 2000, 2010);
-    CHECK(wait_array_has_waited(&wait_array, array, 3));
-    CHECK(!wait_array_has_waited(&wait_array, array, 2));
-    CHECK(!wait_array_has_waited(&wait_array, array + sizeof(mpi_handle), 3));
-    wait_array_settle(&wait_array);
-    CHECK(!wait_array_has_waited(&wait_array, array, 3));
-}
-
 TEST(narrow_handles_are_distinguished)
 {
     wait_for_three("mpich");
@@ -108,17 +96,6 @@ TEST(an_entry_that_is_replaced_is_settled)
     CHECK_EQUAL(blocked_on(A), 10);
 }
 
-TEST(when_all_are_done_there_is_nothing_to_settle)
-{
-    wait_for_three("open_mpi");
-    poll(array, 3, 2000, 2010);
-    for (int i = 0; i < 3; i++)
-        wait_array_done(&wait_array, i);
-    wait_array_passed(&wait_array, 2100, 2110);
-    CHECK_EQUAL(wait_array.live, 0);
-    CHECK_EQUAL(wait_array.total_ticks, 0);
-}
-
 TEST(a_null_request_is_never_done)
 {
     wait_for_three("open_mpi");
@@ -140,17 +117,6 @@ TEST(arrays_may_grow)
     CHECK_EQUAL(wait_array.live, 5000);
     CHECK_EQUAL(wait_array_handle(&wait_array, 4999), A + 16 * 4999);
     CHECK_EQUAL(blocked_on(A), 10);
-}
-
-TEST(settling_twice_counts_once)
-{
-    wait_for_three("open_mpi");
-    poll(array, 3, 2000, 2010);
-    wait_array_settle(&wait_array);
-    wait_array_settle(&wait_array);
-    poll(array, 3, 2100, 2101);
-    wait_array_settle(&wait_array);
-    CHECK_EQUAL(blocked_on(A), 11);
 }
 
 TEST(the_same_place_with_another_length_is_another_array)

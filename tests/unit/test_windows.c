@@ -126,14 +126,6 @@ TEST(what_another_tool_interrupts_keeps_its_end)
     check_end(2010 * S);
 }
 
-TEST(who_sets_the_clock_back_prolongs_nothing)
-{
-    begin("once", "10");
-    repeats = true;
-    open_at(2000 * S, 0);
-    CHECK(windows_is_over(&windows, &(struct windows_now){2010 * S - BOOTED, 100 * S, 0, true}));
-}
-
 TEST(marked_steps_are_steps)
 {
     begin("once", "10");
