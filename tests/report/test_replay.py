@@ -14,6 +14,7 @@ import subprocess
 import tracemalloc
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import compared_runs
@@ -66,15 +67,13 @@ def check_written(made: kits.Kit, path: Path) -> None:
 
 
 def allreduce(at: int, sequence: int, **other: object) -> Sample:
-    return Sample(
-        "MPI_Allreduce", at * MS, (at + 1) * MS, sequence=sequence, signature=SUM, **other
-    )
+    what = {"sequence": sequence, "signature": SUM, **other}
+    return Sample("MPI_Allreduce", at * MS, (at + 1) * MS, **what)
 
 
-def message(call: str, at: int, peer: int, number: int = 1, **other: object) -> Sample:
-    return Sample(
-        call, at * MS, (at + 1) * MS, peer=peer, tag=TAG, number=number, signature=FLOATS, **other
-    )
+def message(call: str, at: int, peer: int, number: int | None = 1, **other: object) -> Sample:
+    what = {"peer": peer, "tag": TAG, "number": number, "signature": FLOATS, **other}
+    return Sample(call, at * MS, (at + 1) * MS, **what)
 
 
 def test_a_kit_has_the_calls_and_the_times_between_them(tmp_path):
@@ -119,14 +118,11 @@ def gaps(tmp_path: Path, *readings: tuple[str, tuple[int, int], int]) -> dict[st
     kit sleeps. Readings: before which call, how many were ready and asleep, how many rows of
     these."""
     steps = 1 + sum(rows for *_, rows in readings)
-    samples = [
-        sample
-        for step in range(steps)
-        for sample in (
-            allreduce(10 * step + 4, 2 * step + 1),
-            message("MPI_Bcast", 10 * step + 8, 0, sequence=2 * step + 2, root=0, number=None),
-        )
-    ]
+    samples = []
+    for step in range(steps):
+        of_bcast = {"sequence": 2 * step + 2, "root": 0, "number": None}
+        samples.append(allreduce(10 * step + 4, 2 * step + 1))
+        samples.append(message("MPI_Bcast", 10 * step + 8, 0, **of_bcast))
     each = [(call, states) for call, states, rows in readings for _ in range(rows)]
     ready, asleep, cpu_times = 0, 0, [CpuTime(0, 0)]
     for step, (call, states) in enumerate(each, 1):  # before the first call there is no gap
@@ -143,9 +139,8 @@ def gaps(tmp_path: Path, *readings: tuple[str, tuple[int, int], int]) -> dict[st
 
 
 def test_a_kit_sleeps_before_the_calls_before_which_the_job_mostly_slept(tmp_path):
-    assert gaps(
-        tmp_path, ("MPI_Allreduce", (1, 0), 20), ("MPI_Bcast", (0, 1), 6), ("MPI_Bcast", (1, 0), 5)
-    ) == {"MPI_Allreduce": False, "MPI_Bcast": True}
+    readings = ("MPI_Allreduce", (1, 0), 20), ("MPI_Bcast", (0, 1), 6), ("MPI_Bcast", (1, 0), 5)
+    assert gaps(tmp_path, *readings) == {"MPI_Allreduce": False, "MPI_Bcast": True}
 
 
 def recorded(tmp_path: Path, *records: dict) -> kits.Kit:
@@ -223,14 +218,9 @@ def test_starts_have_the_requests_that_were_set_up(tmp_path):
         *persistent(8),
         Sample("MPI_Request_free", 12 * MS, 13 * MS, bytes=0),
     ]
-    both = [
-        [
-            started(call, at, 1 - rank, number)
-            for at, number in ((4, 1), (8, 2))
-            for call in ("MPI_Send_init", "MPI_Recv_init")
-        ]
-        for rank in range(2)
-    ]
+    calls = product(((4, 1), (8, 2)), ("MPI_Send_init", "MPI_Recv_init"))
+    made = [(call, at, number) for (at, number), call in calls]
+    both = [[started(call, at, peer, number) for call, at, number in made] for peer in (1, 0)]
     found = kit(tmp_path, own, own, messages=both)
     program = found.programs[0, 0]
     receive, send = (found.calls[made.call] for made in program[:2])
@@ -261,9 +251,8 @@ def collectives(rank: int, orders: str) -> tuple[list[Sample], list[Start]]:
 
     def start(what: str, at: int, number: int, operation: int) -> Start:
         call, size = {"A": ("MPI_Allreduce_init", 1_000), "B": ("MPI_Barrier_init", 0)}[what]
-        return Start(
-            call, operation, number, at * MS, (at + 1) * MS, bytes=size, completed_ns=(at + 3) * MS
-        )
+        more = {"bytes": size, "completed_ns": (at + 3) * MS}
+        return Start(call, operation, number, at * MS, (at + 1) * MS, **more)
 
     at = {what: 5 + 4 * place for place, what in enumerate(orders)}
     samples = [
@@ -276,12 +265,8 @@ def collectives(rank: int, orders: str) -> tuple[list[Sample], list[Start]]:
         *persistent(17),
         *persistent(21),
     ]
-    return samples, [
-        start("A", at["A"], 1, 1),
-        start("B", at["B"], 1, 2),
-        start("A", 17, 1, 3),
-        start("B", 21, 2, 2),
-    ]
+    first = [start("A", at["A"], 1, 1), start("B", at["B"], 1, 2)]
+    return samples, [*first, start("A", 17, 1, 3), start("B", 21, 2, 2)]
 
 
 def test_persistent_collectives_set_up_in_another_time_are_set_up_before(tmp_path, monkeypatch):
@@ -330,10 +315,8 @@ def test_what_other_ranks_lack_is_left_out_on_all(tmp_path):
         [allreduce(1, 1), message("MPI_Recv", 7, 0, 2)],
     )
     assert found.made == {"MPI_Allreduce": 2, "MPI_Send": 1, "MPI_Recv": 1}
-    assert {name: calls for (name, _), calls in found.left_out.items()} == {
-        "MPI_Allreduce": 1,
-        "MPI_Send": 1,
-    }
+    left_out = {name: calls for (name, _), calls in found.left_out.items()}
+    assert left_out == {"MPI_Allreduce": 1, "MPI_Send": 1}
 
 
 @pytest.mark.parametrize("first_at", [1, 5])
@@ -424,15 +407,11 @@ def test_ranks_receive_what_the_others_send_them(tmp_path):
 
 def test_counts_of_types_of_other_sizes_are_made_in_bytes(tmp_path):
     found = vectors(tmp_path, "MPI_Alltoallv", (INTS, "1 2", 12), (4, "3 4", 56))
-    assert [[row[0], *row[2:]] for row in found] == [
-        ["MPI_BYTE", (4, 8), (4, 24)],
-        ["MPI_BYTE", (24, 32), (8, 32)],
-    ]
+    made = [[row[0], *row[2:]] for row in found]
+    assert made == [["MPI_BYTE", (4, 8), (4, 24)], ["MPI_BYTE", (24, 32), (8, 32)]]
     found = vectors(tmp_path / "w", "MPI_Alltoallw", (5, "0 6", 6), (5, "0 0", 0))
-    assert [[row[0], *row[2:]] for row in found] == [
-        ["MPI_BYTE", (0, 6), (0, 0)],
-        [None, (0, 0), (6, 0)],
-    ]
+    made = [[row[0], *row[2:]] for row in found]
+    assert made == [["MPI_BYTE", (0, 6), (0, 0)], [None, (0, 0), (6, 0)]]
 
 
 def test_the_root_scatters_what_the_others_receive_and_keeps_the_rest(tmp_path):
@@ -444,13 +423,8 @@ def test_the_root_scatters_what_the_others_receive_and_keeps_the_rest(tmp_path):
 
 def test_buffers_that_overlap_do_so_again_and_others_stand_behind_each_other():
     memory = Memory([(9_000, 100), (1_000_050, 50), (1_000_000, 60), (9_099, 10_000), (20_480, 8)])
-    assert [memory.at(at) for at in (9_000, 9_099, 1_000_000, 1_000_050, 20_480)] == [
-        808,
-        907,
-        12_864,
-        12_914,
-        16_384,
-    ]
+    places = [memory.at(at) for at in (9_000, 9_099, 1_000_000, 1_000_050, 20_480)]
+    assert places == [808, 907, 12_864, 12_914, 16_384]
 
 
 def test_a_kit_is_read_as_it_was_written(tmp_path):
@@ -494,16 +468,12 @@ def test_a_run_of_which_a_kit_would_be_nothing_is_refused(report, tmp_path):
 
 def test_noise_of_the_job_is_no_agreement(report, tmp_path):
     """Its Allreduces differ by half between two runs, its Bcasts do not."""
-    jobs = [
-        planted.write_databases(tmp_path / f"job-{ns}", of_calls(ns)) for ns in (50_000, 75_000)
-    ]
+    made = jobs(tmp_path / "job", 50_000, 2, 25_000)
     again = planted.write_databases(tmp_path / "again", of_calls(60_000))
-    rows = report("replay", "check", "--json", *jobs, "--", again).rows
-    assert {row["call"]: row["verdict"] for row in rows} == {
-        "MPI_Allreduce": "unknown",
-        "MPI_Bcast": "near",
-    }
-    found = report("replay", "check", *jobs, "--", again).out
+    rows = report("replay", "check", "--json", *made, "--", again).rows
+    verdicts = {row["call"]: row["verdict"] for row in rows}
+    assert verdicts == {"MPI_Allreduce": "unknown", "MPI_Bcast": "near"}
+    found = report("replay", "check", *made, "--", again).out
     assert "Known           for 0.40 % of the job's time inside MPI; in the rest runs of" in found
     assert "Stands          for 100.0 % of that, 0.00 % by a test, within 10.0 %" in found
 
@@ -761,21 +731,14 @@ def of_calls(mean_ns: int, calls: int = 40, **facts: str) -> list[Rank]:
 
 
 def test_replays_stand_for_rows_with_equal_calls_and_times(report, tmp_path):
-    """Four of each: Allreduces that take as long, and in other replays twice as long."""
-
-    def folders(name: str, mean_ns: int, times: int, calls: int = 40) -> list[Path]:
-        return [
-            planted.write_databases(tmp_path / f"{name}-{place}", of_calls(mean_ns + place, calls))
-            for place in range(times)
-        ]
-
-    jobs = folders("job", 50_000, 6)
-    stands = report("replay", "check", "--json", *jobs, "--", *folders("same", 50_200, 6)).out
-    assert [row["verdict"] for row in json.loads(stands)][0] == "stands"
-    longer = report("replay", "check", *jobs, "--", *folders("slow", 99_000, 6))
-    assert "no: longer" in longer.out
-    other = report("replay", "check", *jobs, "--", *folders("other", 50_000, 1, calls=39))
-    assert "no: other calls" in other.out
+    """Six of each: Allreduces that take as long, and in other replays twice as long."""
+    made = jobs(tmp_path / "job", 50_000, 6, 1)
+    same, slow = (jobs(tmp_path / f"{ns}", ns, 6, 1) for ns in (50_200, 99_000))
+    other = planted.write_databases(tmp_path / "other", of_calls(50_000, 39))
+    rows = report("replay", "check", "--json", *made, "--", *same).rows
+    assert rows[0]["verdict"] == "stands"
+    assert "no: longer" in report("replay", "check", *made, "--", *slow).out
+    assert "no: other calls" in report("replay", "check", *made, "--", other).out
 
 
 KIT = "ab" * 32
@@ -835,10 +798,9 @@ def test_a_check_of_another_kit_or_of_other_gaps_says_nothing(report, tmp_path):
         answer = report("compare", *first, *second, "--check", check)
         line = answer.out.partition("Stands for ")[2].partition("\n\n")[0]
         assert why in line and " %" not in line
-        stands = report(
-            "compare", *first, *second, "--check", check, "--by", "verdict", "--json"
-        ).rows[0]["stands_for"]
-        assert stands is None
+        by_verdict = ("--check", check, "--by", "verdict", "--json")
+        (row,) = report("compare", *first, *second, *by_verdict).rows
+        assert row["stands_for"] is None
 
 
 def test_a_file_that_is_no_result_of_a_check_is_refused_in_one_line(report, tmp_path):

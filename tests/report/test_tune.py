@@ -8,6 +8,7 @@ import hashlib
 import json
 import re
 import subprocess
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -100,27 +101,20 @@ def found_by(family: str, *rows: Raced, path: Path = Path("library")) -> Evidenc
     return Evidence(family, f"{family} 4", str(path), "abc", "mpirun -n 4 {}", "ucx", rows=[*rows])
 
 
-def raced(
-    size: int,
-    gain: float,
-    candidate: Candidate = RING,
-    call: str = "MPI_Allreduce",
-    ranks: int = 4,
-    pairs: int = 8,
-) -> Raced:
-    """gain: of time in each pair of launches, about."""
-    tried = [Tried(LAUNCHED, [[1, size]]), Tried(candidate, [[2, size]])]
-    times = [[1000.0 + number, (1 - gain) * (1000.0 + 2 * number)] for number in range(pairs)]
-    return Raced(call, size, ranks, 0.5, tried, times)
+def raced(size: int, gain: float) -> Raced:
+    """gain: of time in each of eight pairs of launches, about."""
+    tried = [Tried(LAUNCHED, [[1, size]]), Tried(RING, [[2, size]])]
+    times = [[1000.0 + number, (1 - gain) * (1000.0 + 2 * number)] for number in range(8)]
+    return Raced("MPI_Allreduce", size, 4, 0.5, tried, times)
 
 
 def test_open_mpi_enumerates_its_algorithms():
     library = library_read(OPEN_MPI.splitlines())
     assert (library.version, library.family) == ("Open MPI v4.1.4", "Open MPI")
+    words = [each.word for each in library.candidates("MPI_Allreduce", 10_000)]
     assert (
-        [each.word for each in library.candidates("MPI_Allreduce", 10_000)]
-        == "- 0:0 4:0 4:8192 5:0 5:8192".split()
-    )  # the library's own choice is one, for another was launched
+        words == "- 0:0 4:0 4:8192 5:0 5:8192".split()
+    )  # its own choice, for another was launched
     assert [each.word for each in library.candidates("MPI_Bcast", 10_000)] == ["-"]
 
 
@@ -128,9 +122,8 @@ def test_algorithms_of_mpich_are_read_from_lines_that_run_together():
     lines = ["path x", f"variable MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM 0 {MPICH_TEXT}"]
     library = library_read(lines, frozenset(("nb", "smp", "recursive_doubling", "doubling")))
     assert library.family == "MPICH"
-    assert library.variables["MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM"] == Variable(
-        0, {0: "auto", 1: "nb", 2: "smp", 3: "recursive_doubling"}
-    )
+    named = {0: "auto", 1: "nb", 2: "smp", 3: "recursive_doubling"}
+    assert library.variables == {"MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM": Variable(0, named)}
     assert [each.word for each in library.candidates("MPI_Allreduce", 10_000)] == "- 1 2 3".split()
 
 
@@ -184,27 +177,14 @@ class Doubled(Launcher):
         return Call(row, place, time_ns if passed else 0, is_refused, ((messages, messages),) * 4)
 
 
-TIMES = {
-    AS_LAUNCHED: 100,
-    "ring": 50,
-    "ring, segments of 8192 B": 60,
-    "segmented_ring": 40,
-    "segmented_ring, segments of 8192 B": 120,
-}
-SENT = {
-    AS_LAUNCHED: 2,
-    "ring": 6,
-    "ring, segments of 8192 B": 6,
-    "segmented_ring": 7,
-    "segmented_ring, segments of 8192 B": 9,
-}
+ALL = ["ring", "ring, segments of 8192 B", "segmented_ring", "segmented_ring, segments of 8192 B"]
+TIMES = dict(zip([AS_LAUNCHED, *ALL], (100, 50, 60, 40, 120)))
+SENT = dict(zip([AS_LAUNCHED, *ALL], (2, 6, 6, 7, 9)))
 
 
-def searched(
-    machine: Machine, unproven: bool = False, separate: bool = False
-) -> tuple[Evidence, Doubled]:
+def searched(machine: Machine, unproven: bool = False) -> tuple[Evidence, Doubled]:
     launcher = Doubled("mpirun {}", "commprof-replay", Path("kit"), Path("folder"))
-    launcher.machine, launcher.launched, launcher.separate = machine, [], separate
+    launcher.machine, launcher.launched = machine, []
     rows = [Row("MPI_Allreduce", 10_000, 4, 10)]
     found = Search(launcher, rows, 60.0, "abc", Rules(), lambda text: None, unproven).run()
     return found, launcher
@@ -214,16 +194,9 @@ def test_a_search_finds_the_fastest_candidate_by_halves():
     found, launcher = searched(Machine(TIMES, SENT))
     (row,) = found.rows
     fates = {each.candidate.text: each.fate for each in row.tried}
-    assert fates == {
-        AS_LAUNCHED: "",
-        "ring": SLOWER,
-        "ring, segments of 8192 B": UNCHANGED,
-        "segmented_ring": "",
-        "segmented_ring, segments of 8192 B": SLOWER,
-    }
-    assert launcher.launched[1] == [[*TIMES]] and launcher.launched[-1] == [
-        [AS_LAUNCHED, "segmented_ring"]
-    ]
+    assert fates == dict(zip(TIMES, ("", SLOWER, UNCHANGED, "", SLOWER)))
+    assert launcher.launched[1] == [[*TIMES]]
+    assert launcher.launched[-1] == [[AS_LAUNCHED, "segmented_ring"]]
     (rule,) = rules_of(found, Rules())
     (span,) = rule.spans
     assert span == Span(10_000, 10_000, Candidate("segmented_ring", 5, 0))
@@ -260,17 +233,11 @@ def test_a_library_that_cannot_switch_has_a_launch_for_each_candidate_in_turn():
         Raced("MPI_Bcast", 8, 4, 0.5, [Tried(LAUNCHED)]),
     ]
     found = launcher.run("Open MPI", rows, 1)
-    assert launcher.chosen == [
-        {},
-        {
-            "OMPI_MCA_coll_tuned_allreduce_algorithm": "4",
-            "OMPI_MCA_coll_tuned_allreduce_algorithm_segmentsize": "0",
-        },
-        {
-            "OMPI_MCA_coll_tuned_allreduce_algorithm": "5",
-            "OMPI_MCA_coll_tuned_allreduce_algorithm_segmentsize": "8192",
-        },
-    ]
+    name = "OMPI_MCA_coll_tuned_allreduce_algorithm"
+    of_ring, of_tree = (
+        {name: number, f"{name}_segmentsize": size} for number, size in (("4", "0"), ("5", "8192"))
+    )
+    assert launcher.chosen == [{}, of_ring, of_tree]
     assert [found.transfer_ns(0, place) for place in range(3)] == [100, 104, 105]
     assert len(found.of(1, 0)) == 3 and found.seconds == 3
     before = list(launcher.chosen)
@@ -316,9 +283,8 @@ CHOSEN = [
 
 def library_file(path: Path, text: str) -> Path:
     """With another table before the one that counts, as MPICH has them."""
-    path.write_bytes(
-        b'\x7fELF{"collective=bcast":{"composition=a":{}}}\0' + text.encode() + b"\0rest"
-    )
+    other = b'\x7fELF{"collective=bcast":{"composition=a":{}}}\0'
+    path.write_bytes(other + text.encode() + b"\0rest")
     return path
 
 
@@ -332,22 +298,17 @@ def test_a_file_of_mpich_is_the_librarys_own_table_with_branches_before_its_own(
     values, own = json.loads(written), TABLE["collective=allreduce"]["comm_type=intra"]
     assert values.keys() == TABLE.keys() and list(values) == list(TABLE)
     assert values["collective=bcast"] == TABLE["collective=bcast"]
-    assert (
-        values["collective=allreduce"]["comm_type=inter"]
-        == (TABLE["collective=allreduce"]["comm_type=inter"])
-    )
-    branch = values["collective=allreduce"]["comm_type=intra"]
+    branches, before = values["collective=allreduce"], TABLE["collective=allreduce"]
+    assert branches["comm_type=inter"] == before["comm_type=inter"]
+    branch = branches["comm_type=intra"]
     of_sizes = {
         "avg_msg_size<8": own,
         "avg_msg_size<65": {"algorithm=MPIR_Allreduce_intra_ring": {}},
         "avg_msg_size=any": own,
     }
     of_nodes = {"comm_avg_ppn<=1": own, "comm_avg_ppn<=2": of_sizes, "comm_size=any": own}
-    assert [*branch.items()] == [
-        ("comm_size<=3", own),
-        ("comm_size<=4", of_nodes),
-        ("comm_size=any", own),
-    ]
+    sizes = ("comm_size<=3", "comm_size<=4", "comm_size=any")
+    assert [*branch.items()] == [*zip(sizes, (own, of_nodes, own))]
     assert [*branch["comm_size<=4"].items()] == [*of_nodes.items()]
     inside = values["collective=allgather"]["comm_type=intra"]["comm_size<=8"]
     assert [*inside] == ["total_msg_size<8192", "total_msg_size<8193", "total_msg_size=any"]
@@ -396,13 +357,11 @@ def intel_algorithm(text: str, call: str, ranks: int, size: int) -> int:
 
 def test_variables_of_intel_mpi_are_read_as_they_were_meant():
     text = formats.intel_env(found_by("Intel MPI"), CHOSEN)
-    assert (
-        intel_algorithm(text, "ALLREDUCE", 4, 8) == intel_algorithm(text, "ALLREDUCE", 4, 64) == 4
-    )
-    assert intel_algorithm(text, "ALLREDUCE", 4, 65536) == 5
     assert intel_algorithm(text, "ALLGATHER", 8, 1024) == 4  # bytes of a rank
+    read = partial(intel_algorithm, text, "ALLREDUCE")
+    assert (read(4, 8), read(4, 64), read(4, 65536)) == (4, 4, 5)
     for ranks, size in ((4, 7), (4, 65), (4, 65537), (3, 8), (6, 8)):
-        assert intel_algorithm(text, "ALLREDUCE", ranks, size) == 0
+        assert read(ranks, size) == 0
 
 
 def json_algorithm(values: dict, call: str, ranks: int, size: int) -> tuple[int, int]:
@@ -418,11 +377,11 @@ def json_algorithm(values: dict, call: str, ranks: int, size: int) -> tuple[int,
 def test_json_of_open_mpi_is_read_as_it_was_meant():
     values = json.loads(formats.openmpi_json(found_by("Open MPI"), CHOSEN))
     assert (values["rule_file_version"], values["module"]) == (3, "tuned")
-    assert json_algorithm(values, "allreduce", 4, 64) == (4, 0)
-    assert json_algorithm(values, "allreduce", 4, 65536) == (5, 8192)
     assert json_algorithm(values, "allgather", 8, 8192) == (4, 0)  # bytes of all ranks
+    read = partial(json_algorithm, values, "allreduce")
+    assert (read(4, 64), read(4, 65536)) == ((4, 0), (5, 8192))
     for ranks, size in ((4, 65), (4, 65537), (5, 64), (6, 8)):
-        assert json_algorithm(values, "allreduce", ranks, size) == (0, 0)
+        assert read(ranks, size) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -431,11 +390,9 @@ def test_json_of_open_mpi_is_read_as_it_was_meant():
 def test_settings_refuse_another_number_of_ranks_a_node(tmp_path, slurm, status):
     settings = tmp_path / "settings.sh"
     settings.write_text(formats.fence([4, 4]) + "export TAKEN=yes\n")
-    command = f". {settings}; status=$?; echo $TAKEN; exit $status"
+    words = ["/bin/sh", "-c", f". {settings}; status=$?; echo $TAKEN; exit $status"]
     environment = {"SLURM_TASKS_PER_NODE": slurm} if slurm else {}
-    found = subprocess.run(
-        ["/bin/sh", "-c", command], env=environment, capture_output=True, text=True, check=False
-    )
+    found = subprocess.run(words, env=environment, capture_output=True, text=True)
     assert (found.returncode, found.stdout.strip()) == (status, "" if status else "yes")
     assert bool(found.stderr) == bool(status)
     assert formats.fence([4, 2]) == ""
@@ -467,29 +424,19 @@ def nccl_runs(folder: Path) -> list[Path]:
     return runs
 
 
-def csv_rules(text: str) -> list[tuple[str, range, str, str, str, str]]:
-    """As NCCL's example tuner reads them: collective, sizes with both ends, algorithm, protocol,
-    nodes, ranks; -1: any."""
-    return [
-        (call, range(int(low), int(high) + 1), algorithm, protocol, nodes, ranks)
-        for call, low, high, algorithm, protocol, _, nodes, ranks, *_ in (
-            line.split(",") for line in text.splitlines()
-        )
-    ]
-
-
 def test_nccls_protocol_of_a_size_is_found_written_and_seen_to_be_taken(tmp_path, capsys):
     folder = tmp_path / "runs"
     folder.mkdir()
     runs = experiment(folder, nccl_runs(folder))
     command_run("nccl", runs, "-o", tmp_path / "tuned")
     (rule,) = command_run("write", tmp_path / "tuned")
-    assert rule == Rule(
-        "ncclAllReduce", 2, (Span(1 << 20, 1 << 20, Candidate("RING/LL128", 1)),), 1
-    )
-    assert csv_rules((tmp_path / "tuned" / "rules.csv").read_text()) == [
-        ("allreduce", range(1 << 20, (1 << 20) + 1), "ring", "ll128", "1", "2")
-    ]
+    span = Span(1 << 20, 1 << 20, Candidate("RING/LL128", 1))
+    assert rule == Rule("ncclAllReduce", 2, (span,), 1)
+    # NCCL's example tuner: collective, sizes with both ends, algorithm, protocol, nodes, ranks
+    (line,) = (tmp_path / "tuned" / "rules.csv").read_text().splitlines()
+    call, low, high, algorithm, protocol, _, *where = line.split(",")
+    assert (call, int(low), int(high)) == ("allreduce", 1 << 20, 1 << 20)
+    assert (algorithm, protocol, *where[:2]) == ("ring", "ll128", "1", "2")
     command_run("verify", tmp_path / "tuned", runs)
     said = capsys.readouterr().out
     assert "1 of 1 rule (recorded algorithms)" in said and "measured in the job itself" in said
@@ -512,16 +459,16 @@ def test_auto_keeps_settings_only_if_the_job_itself_is_faster(tmp_path, monkeypa
         evidences.write(arguments.output, found_by("Open MPI", raced(65536, 0.5)))
 
     check = Checked(kits.read(kit)[1], 0.9, 0.5, 4, 4, "Open MPI", 0.1, ())
-    for name, value in {
-        "record": lambda job, output: kit,
-        "run_experiment": experiment,
-        "search": searched,
-        "verify": lambda arguments: is_faster,
-    }.items():
-        monkeypatch.setattr(command, name, value)
-    monkeypatch.setattr(command.replay, "sides_checked", lambda words: ([], []))
-    monkeypatch.setattr(command.replay, "check", lambda jobs, replays: None)
-    monkeypatch.setattr(command.replay, "result_of", lambda answers, replays: check)
+    for owner, name, value in (
+        (command, "record", lambda job, output: kit),
+        (command, "run_experiment", experiment),
+        (command, "search", searched),
+        (command, "verify", lambda arguments: is_faster),
+        (command.replay, "sides_checked", lambda words: ([], [])),
+        (command.replay, "check", lambda jobs, replays: None),
+        (command.replay, "result_of", lambda answers, replays: check),
+    ):
+        monkeypatch.setattr(owner, name, value)
     job, folder = "mpirun -n 4 {} ./app", tmp_path / "tuned"
     command_run("auto", "--job", job, "--launch", "mpirun -n 4 {}", "-o", folder)
     settings = folder / "settings.sh"
@@ -580,13 +527,9 @@ def test_ranks_that_had_other_candidates_are_an_error(tmp_path):
 
 
 def test_rows_are_words_of_the_replayer():
-    row = Raced(
-        "MPI_Allreduce",
-        65536,
-        4,
-        0.5,
-        [Tried(LAUNCHED), Tried(RING), Tried(Candidate("linear", 1), fate=SLOWER), Tried(TREE)],
-    )
+    slower = Tried(Candidate("linear", 1), fate=SLOWER)
+    tried = [Tried(LAUNCHED), Tried(RING), slower, Tried(TREE)]
+    row = Raced("MPI_Allreduce", 65536, 4, 0.5, tried)
     assert search.words_of("Open MPI", row) == (
         "MPI_Allreduce,65536,4,coll_tuned_allreduce_algorithm,"
         "coll_tuned_allreduce_algorithm_segmentsize,-,4:0,5:8192"
@@ -598,8 +541,7 @@ def job(folder: Path, transfer_ns: int, wait_ns: int) -> Path:
     """Two ranks with 20 steps of 10 ms of work and an Allreduce, to which rank 1 comes late."""
     step_ns = 10_000_000 + wait_ns + transfer_ns
     ranks = []
-    for rank in range(2):
-        lasts_ns = transfer_ns + wait_ns * (1 - rank)
+    for rank, lasts_ns in enumerate((transfer_ns + wait_ns, transfer_ns)):
         own = Rank(rank, 2, communicators=[world(rank, 2)], wall_ns=21 * step_ns)
         own.samples = [
             Sample("MPI_Allreduce", end - lasts_ns, end, bytes=65536, sequence=number)
