@@ -43,29 +43,25 @@ def test_it_runs_where_it_is_installed(run_folder, tmp_path):
     assert list((tmp_path / "share").rglob("*.pyc")), "each start compiles all modules again"
 
 
+def printed(program: str) -> str:
+    words, report = [sys.executable, "-c", program], ROOT / "report"
+    return subprocess.run(words, cwd=report, stdout=subprocess.PIPE, text=True).stdout
+
+
 def test_help_and_version_import_no_command():
     ask = (
         "import sys; from commprof_report.main import main\n"
         "try: main(['--help'])\nexcept SystemExit"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", f"{ask}: print([*sys.modules])"],
-        cwd=ROOT / "report",
-        capture_output=True,
-        text=True,
-    )
-    assert "commands.calls" not in done.stdout and "commprof_report.main" in done.stdout
+    said = printed(f"{ask}: print([*sys.modules])")
+    assert "commands.calls" not in said and "commprof_report.main" in said
 
 
 def test_a_command_imports_no_other():
     ask = "import sys; from commprof_report.main import main; main(['calls', '/nowhere'])"
     names = "name for name in sys.modules if '.commands.' in name or '.late' in name"
-    known = f"{ask}; print(*({names}))"
-    done = subprocess.run(
-        [sys.executable, "-c", known], cwd=ROOT / "report", capture_output=True, text=True
-    )
-    modules = {name.rpartition(".")[2] for name in done.stdout.split()}
-    assert modules == {"common", "counters"}, done.stderr
+    said = printed(f"{ask}; print(*({names}))")
+    assert {name.rpartition(".")[2] for name in said.split()} == {"common", "counters"}
 
 
 @pytest.mark.slow
@@ -102,10 +98,6 @@ def test_a_run_may_have_any_name(report, run_folder, monkeypatch):
     assert report("sumary").status == 0
 
 
-SHOWN = "summary late steps calls ranks sizes latency traffic hvprof peers communicators regions "
-SHOWN += "pipeline advise gpu seen stuck"
-
-
 def test_a_reader_that_leaves_early_is_no_error(run_folder):
     command = f"{sys.executable} -B {PROGRAM} export {run_folder} | head -1"
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True)
@@ -114,11 +106,8 @@ def test_a_reader_that_leaves_early_is_no_error(run_folder):
 
 def test_a_full_disk_is_one_line(run_folder):
     with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [sys.executable, "-B", PROGRAM, "calls", run_folder],
-            stdout=full,
-            stderr=subprocess.PIPE,
-        )
+        words = [sys.executable, "-B", PROGRAM, "calls", run_folder]
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE)
     assert done.returncode == 1
     assert done.stderr.startswith(b"hvprof-report: output: ") and done.stderr.count(b"\n") == 1
 
@@ -147,23 +136,15 @@ def test_a_thousand_ranks_are_merged_with_the_same_work_for_each(report, tmp_pat
 
 def merged_ranks(report, folder, ranks: int) -> int:
     """How many ranks the merged database of so many files holds."""
-    cells = [
-        planted.Cell("MPI_Allreduce", 8 * size, [1_000 * step for step in range(1, 30)])
-        for size in range(10)
-    ]
+    durations = [1_000 * step for step in range(1, 30)]
+    cells = [planted.Cell("MPI_Allreduce", 8 * size, durations) for size in range(10)]
     (folder / "run").mkdir(parents=True)
     template = planted.write_database(folder / "template.db", planted.Rank(0, ranks, cells=cells))
     for rank in range(ranks):
         shutil.copy(template, folder / "run" / f"rank-{rank}.db")
-        renumber(folder / "run" / f"rank-{rank}.db", rank)
+        tables = ("rank", "fact", "thread", "cell")
+        change = "; ".join(f"UPDATE {table} SET world_rank = {rank}" for table in tables)
+        planted.execute(folder / "run" / f"rank-{rank}.db", change)
     answer = report("merge", folder / "run", folder / "all.db")
     assert (answer.status, answer.err) == (0, "")
     return sqlite3.connect(folder / "all.db").execute("SELECT count(*) FROM rank").fetchone()[0]
-
-
-def renumber(path, rank: int) -> None:
-    connection = sqlite3.connect(path, isolation_level=None)
-    connection.execute("PRAGMA synchronous = OFF")
-    for table in ("rank", "fact", "thread", "cell"):
-        connection.execute(f"UPDATE {table} SET world_rank = ?", (rank,))
-    connection.close()

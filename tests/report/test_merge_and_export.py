@@ -4,27 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sqlite3
 
 import planted
 import pytest
 
-TABLES = tuple(
-    "rank fact thread call communicator recent_collective cell bucket bucket_bound peer".split()
-)
-TABLES += tuple(
-    (
-        "sample signature sample_message sample_start sample_epoch sample_window step region "
-        "region_span gpu_device gpu_busy"
-    ).split()
-)
-TABLES += ("cpu_time", "gpu_reading", "negotiation", "negotiated_place", "negotiated_step")
-TABLES += tuple(
-    (
-        "gpu_stream gpu_kernel gpu_activity gpu_bucket gpu_tracing gpu_sample gpu_sample_window "
-        "nccl_algorithm"
-    ).split()
-)
+TABLES = re.findall(r"CREATE TABLE (\w+)", planted.SCHEMA.read_text())
 COMMANDS = ("summary", "calls", "sizes", "latency", "communicators", "ranks", "peers", "export")
 
 
@@ -36,20 +22,19 @@ def test_every_command_answers_the_same_on_the_merged_database(
 ):
     folder = request.getfixturevalue(source)
     assert report("merge", folder, tmp_path / "all.db").status == 0
-    assert (
-        report(command, tmp_path / "all.db", "--json").out == report(command, folder, "--json").out
-    )
+    merged, files = (report(command, run, "--json") for run in (tmp_path / "all.db", folder))
+    assert merged.out == files.out
 
 
 def test_a_merged_database_carries_the_schema_and_every_call(report, run_folder, tmp_path):
     answer = report("merge", run_folder, tmp_path / "all.db")
     assert answer.out == f"{tmp_path}/all.db: 4 ranks of 4\n"
-    connection = sqlite3.connect(tmp_path / "all.db")
-    assert connection.execute("PRAGMA application_id").fetchone() == (0x636D7066,)
-    assert connection.execute("PRAGMA user_version").fetchone() == (10,)
     counted = sum(len(cell.durations) for rank in planted.training_run() for cell in rank.cells)
-    assert connection.execute("SELECT sum(count) FROM cell").fetchone() == (counted,)
-    assert connection.execute("SELECT sum(count) FROM bucket").fetchone() == (counted,)
+    for question, expected in (
+        *(("PRAGMA application_id", 0x636D7066), ("PRAGMA user_version", 10)),
+        *((f"SELECT sum(count) FROM {table}", counted) for table in ("cell", "bucket")),
+    ):
+        assert sqlite3.connect(tmp_path / "all.db").execute(question).fetchone() == (expected,)
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["all.db", "run"]
 
 

@@ -15,17 +15,10 @@ HASH = "0123456789abcdef"
 
 
 def rank(number: int = 0, world_size: int = 2, **changes: object) -> Rank:
-    of_job = Rank(
-        number,
-        world_size,
-        cells=[Cell("MPI_Bcast", 8, [100] * 5)],
-        communicators=planted.communicators_of(0)[:1],
-    )
-    of_job.ended, of_job.facts = "running", process_facts(os.getpid())
-    of_job.pid = os.getpid()
-    for name, value in changes.items():
-        setattr(of_job, name, value)
-    return of_job
+    usual = {"ended": "running", "facts": process_facts(os.getpid()), "pid": os.getpid()}
+    usual["cells"] = [Cell("MPI_Bcast", 8, [100] * 5)]
+    usual["communicators"] = planted.communicators_of(0)[:1]
+    return Rank(number, world_size, **{**usual, **changes})
 
 
 def stub_text(ledger, *, host=None, pid=None, **changes: str) -> str:
@@ -48,15 +41,8 @@ def ledger_of(node, number: int):
 
 
 def plant(node, number: int, **of_stub: object) -> None:
-    (node.parents[1] / "run" / f"rank-{number}.ledger").write_text(
-        stub_text(ledger_of(node, number), **of_stub)
-    )
-
-
-def dead_process() -> int:
-    with subprocess.Popen(["true"]) as ended:
-        pass
-    return ended.pid
+    stub = node.parents[1] / "run" / f"rank-{number}.ledger"
+    stub.write_text(stub_text(ledger_of(node, number), **of_stub))
 
 
 def test_the_ledgers_that_stubs_name_are_read(report, tmp_path, node):
@@ -82,13 +68,10 @@ def test_a_ledger_on_another_host_is_named_with_its_host(report, tmp_path, node)
     plant(node, 0, host="node3", boot_id="of-node3")
     there = "read the run there, or copy the ledger from there to this file"
     assert refused(report, tmp_path) == f"{ledger_of(node, 0)} on host node3: {there}"
-    planted.write_ledger(
-        tmp_path / "run" / "rank-0.ledger", rank(world_size=1, facts={"boot_id": "of-node3"})
-    )
-    assert (
-        "still running, or ended without MPI_Finalize: killed, or left by"
-        in report("summary", tmp_path / "run").err
-    )
+    copy = rank(world_size=1, facts={"boot_id": "of-node3"})
+    planted.write_ledger(tmp_path / "run" / "rank-0.ledger", copy)
+    said = "still running, or ended without MPI_Finalize: killed, or left by"
+    assert said in report("summary", tmp_path / "run").err
 
 
 def test_a_ledger_that_has_outlived_a_restart_is_read(report, tmp_path, node):
@@ -101,20 +84,16 @@ def test_a_ledger_that_has_outlived_a_restart_is_read(report, tmp_path, node):
     "other", ("nothing", "a ledger of another process", "a ledger of another boot")
 )
 def test_a_ledger_that_was_removed_is_gone(report, tmp_path, node, other):
-    pid = dead_process()
-    if other != "nothing":
-        boot = "another" if "boot" in other else process_facts(os.getpid())["boot_id"]
-        planted.write_ledger(
-            ledger_of(node, 0),
-            rank(world_size=1, pid=pid if "boot" in other else pid + 1, facts={"boot_id": boot}),
-        )
+    with subprocess.Popen(["true"]) as ended:
+        pid = ended.pid
+    boot_id = process_facts(os.getpid())["boot_id"]
+    left = {"process": (pid + 1, boot_id), "boot": (pid, "another")}.get(other.split()[-1])
+    if left:
+        process = {"pid": left[0], "facts": {"boot_id": left[1]}}
+        planted.write_ledger(ledger_of(node, 0), rank(world_size=1, **process))
     plant(node, 0, pid=pid)
-    of_its_own = f"unless its job had a {tmp_path}/node of its own"
-    assert (
-        refused(report, tmp_path)
-        == f"{ledger_of(node, 0)}, which is not on this host: nothing is left of this rank, "
-        f"{of_its_own}"
-    )
+    said = "which is not on this host: nothing is left of this rank, unless its job had a "
+    assert refused(report, tmp_path) == f"{ledger_of(node, 0)}, {said}{tmp_path}/node of its own"
 
 
 @pytest.mark.parametrize("facts", ({}, {"pid_namespace": "pid:[1]"}))
@@ -136,10 +115,8 @@ def test_a_ledger_of_another_user_is_said_to_be_there(report, tmp_path, node, mo
         return regular_open(path)
 
     monkeypatch.setattr(ledger, "regular_open", refuse)
-    assert (
-        refused(report, tmp_path)
-        == f"{ledger_of(node, 0)}, which cannot be read: Permission denied"
-    )
+    said = f"{ledger_of(node, 0)}, which cannot be read: Permission denied"
+    assert refused(report, tmp_path) == said
 
 
 def test_a_rank_that_finalizes_while_the_folder_is_read_is_read_from_its_database(
@@ -173,18 +150,8 @@ def test_a_damaged_stub_is_one_line(report, tmp_path, node, text):
 
 
 def test_a_copy_says_on_which_host_the_ledger_is(report, tmp_path, node):
-    facts = {
-        **rank().facts,
-        "boot_id": "another",
-        "host": "node3",
-        "ledger_file": str(ledger_of(node, 0)),
-    }
-    planted.write_ledger(
-        tmp_path / "run" / "rank-0.ledger",
-        rank(world_size=1, facts=facts, copied_unix_ns=planted.START_UNIX_NS),
-    )
-    err = report("summary", tmp_path / "run").err
-    assert (
-        f"the time of the ledger's copy; later calls are in {node} on host node3 alone, if that is "
-        "still there\n" in err
-    )
+    other = {"boot_id": "another", "host": "node3", "ledger_file": str(ledger_of(node, 0))}
+    what = {"facts": {**rank().facts, **other}, "copied_unix_ns": planted.START_UNIX_NS}
+    planted.write_ledger(tmp_path / "run" / "rank-0.ledger", rank(world_size=1, **what))
+    said = f"later calls are in {node} on host node3 alone, if that is still there\n"
+    assert f"the time of the ledger's copy; {said}" in report("summary", tmp_path / "run").err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import struct
@@ -13,6 +14,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable
+from dataclasses import replace
 
 import planted
 import pytest
@@ -67,9 +69,7 @@ def ranks_with(
         rank.facts = {"host": f"node{own}", **process_facts(os.getpid())}
         rank.communicators = planted.communicators_of(0)[:1]
         rank.doing = {0: doing[own]} if doing[own] else {}
-        for name, value in changes.items():
-            setattr(rank, name, value)
-        ranks.append(rank)
+        ranks.append(replace(rank, **changes))
     return ranks
 
 
@@ -85,9 +85,7 @@ def test_the_first_screen_is_since_the_start_and_the_next_the_interval(report, j
     job.write(ranks_with(100, 300))
     job.changes = [ranks_with(120, 350)]
     first, second = blocks(report("top", job.folder, "--count", 2))
-    assert first[0].startswith("run: 2 of 2 ranks running, ") and first[0].endswith(
-        ", since the start"
-    )
+    assert re.fullmatch("run: 2 of 2 ranks running, .*, since the start", first[0])
     assert first[1] == "all together: 40 calls/s, 40.0 KB/s, 20.0 % of the time in MPI on average"
     assert second[0].endswith(", the last 2.00 s")
     assert second[1] == "all together: 35 calls/s, 35.0 KB/s, 17.5 % of the time in MPI on average"
@@ -102,9 +100,8 @@ def test_the_call_that_a_rank_is_in_now_counts_and_is_shown(report, job):
     job.write(ranks_with(100, 100, doing=(inside, None)))
     job.changes = [ranks_with(100, 100, doing=(inside, None))]
     first, second = blocks(report("top", job.folder, "--count", 2, "--sort", "rank"))
-    assert "20.0 %" in first[4] and first[4].endswith(
-        "in MPI_Allreduce (1,000 B) on MPI_COMM_WORLD, for 1.00 s"
-    )
+    said = "in MPI_Allreduce (1,000 B) on MPI_COMM_WORLD, for 1.00 s"
+    assert "20.0 %" in first[4] and first[4].endswith(said)
     assert "100.0 %" in second[4] and second[4].endswith("for 3.00 s")
     assert second[2] == "least time in collectives: rank 1, 0.00 %; the others 100.0 % on average"
     assert second[5].endswith("before its first call of MPI")
@@ -143,13 +140,13 @@ def test_a_copy_that_was_not_renewed_keeps_its_rates_and_says_as_of_when(report,
 @pytest.fixture
 def page(monkeypatch) -> list[top.LivePage]:
     """The page of top --web, once there is one."""
-    made = []
-    create = top.LivePage.__init__
-    monkeypatch.setattr(
-        top.LivePage,
-        "__init__",
-        lambda self, arguments: [create(self, arguments), made.append(self)][0],
-    )
+    made, create = [], top.LivePage.__init__
+
+    def created(self, arguments) -> None:
+        create(self, arguments)
+        made.append(self)
+
+    monkeypatch.setattr(top.LivePage, "__init__", created)
     return made
 
 
@@ -176,11 +173,8 @@ def test_a_port_in_use_is_one_line(report, run_folder, page, monkeypatch):
 
     monkeypatch.setattr(top.LivePage, "wait", ask)
     report("top", run_folder, "--web", 0)
-    assert (
-        again[0].status == 1
-        and again[0].err.count("\n") == 1
-        and "Address already in use" in again[0].err
-    )
+    ((status, _, err),) = again
+    assert (status, err.count("\n")) == (1, 1) and "Address already in use" in err
 
 
 STAGES = (
