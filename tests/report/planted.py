@@ -1235,15 +1235,9 @@ def end_of_gap(start_unix_ns: int, until_ns: int) -> int:
     return ((start_unix_ns + until_ns) // GAP_NS + 1) * GAP_NS // WINDOW_NS - 1
 
 
-def ledger_page(
-    owner: int,
-    first: int,
-    samples: dict[int, bytes],
-    until_ticks: int = 0,
-    anchor: tuple[int, int] = (0, 0),
-) -> bytes:
+def ledger_page(owner: int, first: int, samples: dict[int, bytes]) -> bytes:
     entries = b"".join(samples.get(place, bytes(56)) for place in range(PAGE_SAMPLES))
-    return struct.pack("<4Qq2I16x", owner, first % (1 << 64), until_ticks, *anchor, 0, 0) + entries
+    return struct.pack("<2Q48x", owner, first % (1 << 64)) + entries
 
 
 def ledger_sample(sample: Sample) -> bytes:

@@ -3,10 +3,30 @@ tracing costs, and what is said of it."""
 
 from __future__ import annotations
 
+import random
+import shutil
+from pathlib import Path
+
+import numpy as np
 import planted
 import pytest
-from cases import Columns, No, Row, check
-from planted import SECOND, Activity, Device, GpuSample, Rank, Sample, Step, Stream, Tracing
+from cases import Columns, No, Row, check, of
+from commprof_report.base import Columns as Arrays
+from commprof_report.gpu import gpu_activity as kernel_names
+from commprof_report.gpu.overlap import KINDS, STATES as COMBINED, time_by_states
+from planted import (
+    Activity,
+    Device,
+    GpuSample,
+    Rank,
+    Reading,
+    SECOND,
+    Sample,
+    Step,
+    Stream,
+    Tracing,
+)
+from work import counted
 
 MS = 1_000_000
 GEMM = "_Z4gemmILi128ELb1EEvPKfPf"
@@ -110,22 +130,14 @@ SAID = {
     # a process that is killed before its first records are old enough leaves kernels and no unions
     "what was not summed up is unknown, and not without communication": (
         lambda: [gpu_rank(devices=[Device()], activities=[Activity([500], kernel=2)])],
-        ("gpu", {"traced_ns": 0, "exposed_share": None, "overlap": None}),
-        (
-            "gpu",
-            "ncclDevKernel_AllReduce communication",
-            "unknown: nothing has been summed up",
-            No(KERNELS),
-        ),
+        ("gpu", {"traced_ns": 0, "exposed_share": None, "overlap": None}, No(KERNELS)),
+        ("gpu", "ncclDevKernel_AllReduce communication", "unknown: nothing has been summed up"),
     ),
     # idle and exposed time are not known where a graph has left no record (pytorch#75504)
     "idle time that may hold graphs is marked": (
         lambda: two(GRAPHS, GRAPHS),
         ("gpu --by run", {"unseen_graph_launches": 24}),
-        (
-            "gpu",
-            "idle and exposed time may hold kernels of CUDA graphs: 24 launches left no record",
-        ),
+        ("gpu", "idle and exposed time may hold kernels of CUDA graphs: 24 launches left no recor"),
         ("summary", "idle or in CUDA graphs that left no record"),
     ),
     "times that lack late records are unknown": (
@@ -365,30 +377,16 @@ NOT_SELECTED = (
 SHARING = {
     "a GPU that ranks share is one device with the union of what they ran": (
         two_sharing,
-        (
-            "gpu",
-            {"rank": 0, "ranks": "0-1", "sharing_ranks": 2, "merged_ranks": 2, "kernels": 2},
-            {"traced_ns": 10 * SECOND, "computing_ns": 6 * SECOND, "idle_share": 0.4},
-        ),
-        (
-            "gpu --by run",
-            {"devices": 1, "shared_devices": 1, "unmerged_devices": 0, "idle_share": 0.4},
-        ),
-        (
-            "gpu --by rank",
-            Columns(rank=[0, 1], ranks=["0-1"] * 2, merged_ranks=[1, 1]),
-            Columns(computing_ns=[4 * SECOND, 3 * SECOND]),
-        ),
-        (
-            "gpu",
-            "GPUs 1 device, 2 ranks: NVIDIA H100 80GB HBM3 ",
-            "Shared 1 device: ranks 0-1 use GPU 0 of node00",
-            "busy while any of its ranks is: known for 10.0 s, where all activities and MPI calls ",
-            "GPU's ranks",
-            "rank idle",
-            "GPU time 60.0 % computing, 0.00 % communicating",
-            No("not selected"),
-        ),
+        ("gpu", {"rank": 0, "ranks": "0-1", "sharing_ranks": 2, "merged_ranks": 2, "kernels": 2}),
+        ("gpu", {"traced_ns": 10 * SECOND, "computing_ns": 6 * SECOND, "idle_share": 0.4}),
+        ("gpu --by run", {"devices": 1, "shared_devices": 1, "unmerged_devices": 0}),
+        ("gpu --by run", {"idle_share": 0.4}),
+        ("gpu --by rank", Columns(rank=[0, 1], ranks=["0-1"] * 2, merged_ranks=[1, 1])),
+        ("gpu --by rank", Columns(computing_ns=[4 * SECOND, 3 * SECOND])),
+        ("gpu", "GPUs 1 device, 2 ranks: NVIDIA H100 80GB HBM3 ", "GPU's ranks", "rank idle"),
+        ("gpu", "Shared 1 device: ranks 0-1 use GPU 0 of node00", No("not selected")),
+        ("gpu", "busy while any of its ranks is: known for 10.0 s, where all activities and MPI "),
+        ("gpu", "GPU time 60.0 % computing, 0.00 % communicating"),
         ("summary", "(1 device, 1 shared by ranks; traced"),
         ("export --format perfetto", '"GPU 0 (shared with rank 1), stream 7"'),
         ("gpu --rank 1", {"rank": 1, "ranks": "0-1", "merged_ranks": 1}, NOT_SELECTED),
@@ -397,15 +395,8 @@ SHARING = {
         lambda: two_sharing(**UNSAMPLED),
         ("gpu", {"traced_ns": 0, "idle_share": None}),
         ("gpu --by run", {"devices": 1, "unmerged_devices": 1, "traced_ns": 0, "idle_share": None}),
-        (
-            "gpu",
-            "not known for 1 device, left out of the times below",
-            "GPU time unknown: see above",
-        ),
-        (
-            "summary",
-            "GPU 1 device, 1 shared by ranks: how busy is not known; see hvprof-report gpu",
-        ),
+        ("gpu", "not known for 1 device, left out of the times below", "time unknown: see above"),
+        ("summary", "1 device, 1 shared by ranks: how busy is not known; see hvprof-report gpu"),
     ),
     "two hosts of one name do not share a GPU": (
         lambda: on_host(("node", "one"), ("node", "two")),
@@ -497,3 +488,136 @@ def test_wrong_options_are_refused(report, tmp_path, words):
     folder = planted.write_databases(tmp_path / "run", [gpu_rank()])
     answer = report("gpu", folder, *words.split())
     assert (answer.status, answer.out, answer.err.count("\n")) == (2, "", 1)
+
+
+# Readings of GPUs' counters and sensors.
+
+DEVICE = Device(busy={"C": 6 * SECOND, "K": 4 * SECOND}, uuid="GPU-a")
+
+
+def reading(second: int, limits: str = "", mhz: int = 1_980) -> Reading:
+    return Reading(second * SECOND, clock_mhz=mhz, limits=limits)
+
+
+def sensors_of(report, folder: Path, ranks: list[Rank]) -> dict:
+    (row,) = report("gpu", planted.write_databases(folder, ranks), "--json", "--by", "sensor").rows
+    return row
+
+
+def test_an_idle_device_s_clock_does_not_count(report, tmp_path):
+    readings = [reading(1, "i", 345), reading(2, "", 1_900), reading(3, "p", 1_700)]
+    row = sensors_of(report, tmp_path, [gpu_rank(devices=[DEVICE], readings=readings)])
+    assert of(row, "clock_mean_mhz clock_least_mhz") == (1_800, 1_700)
+    assert of(row, "throttled_share power_share heat_share") == (1 / 3, 1 / 3, 0)
+
+
+def test_a_device_that_ranks_share_counts_once(report, tmp_path):
+    readings = [reading(second) for second in range(1, 8)]
+    ranks = [
+        gpu_rank(rank, 2, devices=[DEVICE], readings=readings[: 6 + rank]) for rank in range(2)
+    ]
+    assert of(sensors_of(report, tmp_path, ranks), "rank ranks readings") == (1, "0-1", 7)
+
+
+# Union arithmetic against brute force: every nanosecond looked at by itself.
+
+LAST = 60
+
+
+def some_intervals(chance: random.Random, most: int) -> list[tuple[int, int, int]]:
+    """Empty ones among them."""
+    ends = [sorted(chance.choices(range(LAST), k=2)) for _ in range(chance.randrange(most))]
+    return [(begin, end, chance.choice(KINDS)) for begin, end in ends]
+
+
+def active(intervals) -> Arrays:
+    start_ns, end_ns, state = np.array(intervals, np.int64).reshape(-1, 3).T
+    return Arrays(start_ns=start_ns, end_ns=end_ns, state=state)
+
+
+def state_at(at: int, intervals) -> int:
+    """State in the nanosecond that begins here."""
+    return sum(
+        bit
+        for bit in KINDS
+        if any(begin <= at < end for begin, end, state in intervals if state == bit)
+    )
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_each_span_has_the_time_in_each_combination_of_states(seed):
+    chance = random.Random(seed)
+    intervals = some_intervals(chance, 14)
+    cuts = sorted(chance.sample(range(-5, LAST + 5), 2 * chance.randrange(1, 6)))
+    spans = list(zip(cuts[::2], cuts[1::2]))
+    expected = []
+    for begin, end in spans:
+        found = [state_at(at, intervals) for at in range(begin, end)]
+        expected.append([found.count(state) for state in range(COMBINED)])
+    assert time_by_states(active(intervals), spans).tolist() == expected
+
+
+# Names of kernels.
+
+SHORT = {
+    "ampere_sgemm_128x64_nn": "ampere_sgemm_128x64_nn",
+    "triton_poi_fused_add_0": "triton_poi_fused_add_0",
+    "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)": (
+        "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+    ),
+    "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::sum<float> > "
+    ">(at::native::ReduceOp<float>)": ("at::native::reduce_kernel<512, 1, ReduceOp<...>>"),
+    "void cutlass::Kernel<cutlass_80_tensorop_s16816gemm>"
+    "(cutlass_80_tensorop_s16816gemm::Params)": ("cutlass::Kernel<cutlass_80_tensorop_s16816gemm>"),
+    "void (anonymous namespace)::bar<float>(float)": "bar<float>",
+    "void k<(at::Mode)3, float*>(float*)": "k<(Mode)3, float*>",
+    "decltype (x+y) g<int>(int)": "g<int>",
+    "A::operator()(int) const": "A::operator()",
+    "foo(int)::{lambda(float, int)#1}::operator()(int) const": "foo::{lambda#1}::operator()",
+    "": "",
+    "(": "(",
+}
+needs_demangler = pytest.mark.skipif(not shutil.which("c++filt"), reason="no c++filt")
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_a_name_is_shortened(name):
+    assert kernel_names.shortened(name) == SHORT[name]
+
+
+LONG_NAMES = (
+    ")))>>>",
+    "<<<<((((",
+    "a" * 100_000,
+    "a::<" * 20_000,
+    "(" * 50_000,
+    "{lambda(" * 10_000,
+    "operator" * 9_000,
+)
+
+
+@pytest.mark.parametrize("name", LONG_NAMES, ids=range(7))
+def test_a_name_that_is_none_costs_no_more_than_its_first_characters(name):
+    with counted() as work:
+        assert isinstance(kernel_names.shortened(name), str)
+    assert work.calls <= 5 * 2_000
+
+
+@needs_demangler
+def test_mangled_names_are_demangled_and_others_stay():
+    names = ["_Z3fooi", "_ZN12_GLOBAL__N_13barIfEEvT_", "_Zbroken", "plain", "_Z3foo\n_Z3fooi", ""]
+    assert kernel_names.demangled(names) == {
+        "_Z3fooi": "foo(int)",
+        "_ZN12_GLOBAL__N_13barIfEEvT_": "void (anonymous namespace)::bar<float>(float)",
+        "_Zbroken": "_Zbroken",
+    }
+
+
+@pytest.mark.slow
+@needs_demangler
+def test_a_name_that_stands_for_gigabytes_stays_as_it_is():
+    """Each template has the one before twice as its arguments."""
+    digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    bomb = "_Z1f1aIiiE" + "".join(f"S_IS{digit}_S{digit}_E" for digit in digits[:30])
+    found = kernel_names.demangled([bomb, "_Z1A"])
+    assert found == {bomb: bomb, "_Z1A": "A"}

@@ -7,9 +7,11 @@ import re
 import sqlite3
 import sys
 from pathlib import Path
+from statistics import fmean
 
 import planted
 import pytest
+from commprof_report.base import units
 from commprof_report.commands import compare as command
 from commprof_report.compare import figures
 from commprof_report.compare.comparison import compare
@@ -106,3 +108,54 @@ def test_each_row_of_a_file_is_read_once_and_its_empty_tables_are_only_seen_to_b
     (seen,) = of_table["gpu_kernel"]
     assert seen.startswith("SELECT EXISTS") and all(own[0] == seen for own in of_table.values())
     assert [len(own) for own in of_table.values()] == [2, 2, 1]
+
+
+# Communicators of a family have one row.
+
+SLOW, EARLIER_NS = 3, 2_000_000
+
+
+@pytest.fixture(scope="module")
+def uneven(tmp_path_factory) -> Path:
+    """Eight pairs of ranks sum gradients; of one the first rank comes 2 ms earlier than that of the
+    others."""
+    ranks = [large_run.rank_of(rank, RANKS, 30) for rank in range(RANKS)]
+    for rank in (ranks[SLOW], ranks[SLOW + large_run.ON_HOST]):
+        for cell in rank.cells:
+            more_ns = EARLIER_NS * (cell.communicator == large_run.DATA)
+            cell.durations = [ns + more_ns for ns in cell.durations]
+    for sample in ranks[SLOW].samples:
+        sample.start_ns -= EARLIER_NS * (sample.communicator == large_run.DATA)
+    return planted.write_databases(tmp_path_factory.mktemp("uneven"), ranks)
+
+
+def cells_of(text: str, family: str) -> list[str]:
+    """Of the family's row of Allreduces, behind call and communicators."""
+    row = f"MPI_Allreduce  {family}"
+    (line,) = [line for line in text.splitlines() if line.startswith(row)]
+    return re.split("  +", line)[2:]
+
+
+@pytest.mark.slow
+def test_a_family_has_one_row_in_late_whose_times_are_those_of_all_siblings(report, uneven):
+    shown, each = report("late", uneven).out, report("late", uneven, "--by", "call", "--json").rows
+    of_data = [row for row in each if row["communicator"].startswith("data ")]
+    analysed, *times = cells_of(shown, "8 communicators named data")[:4]
+    assert len(of_data) == 8
+    assert int(analysed.replace(",", "")) == sum(row["collectives"] for row in of_data)
+    keys = ("total_ns", "wait_ns", "transfer_ns")
+    assert times == [units.duration(sum(row[key] for row in of_data)) for key in keys]
+    assert "data {3-11:8}" in report("late", uneven, "--by", "call").out
+    assert "--by call has each communicator of a family." in shown
+
+
+@pytest.mark.slow
+def test_a_family_has_one_row_in_steps_with_the_means_of_all_its_ranks(report, uneven):
+    shown, each = report("steps", uneven).out, report("steps", uneven, "--per-call", "--json").rows
+    of_tensor = [row for row in each if row["communicator"].startswith("tensor ")]
+    calls, _, time, _, share, *_ = cells_of(shown, "2 communicators named tensor")
+    assert len(of_tensor) == 2 and {row["ranks"] for row in of_tensor} == {RANKS // 2}
+    mean_ns = fmean(row["total_ns"] for row in of_tensor)
+    assert (calls, time) == ("6.00", units.duration(mean_ns))
+    assert share == units.share(sum(row["share_of_step"] for row in of_tensor))
+    assert "tensor {0-7}" in report("steps", uneven, "--per-call").out

@@ -5,22 +5,26 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from html import unescape
+from itertools import combinations
 from math import log2
 
 import planted
 import pytest
-from commprof_report.calls.parts import PeerRow, peer_rows
 from commprof_report.calls.by_size import hvprof_rows, latency_rows
+from commprof_report.calls.parts import PeerRow, peer_rows
 from commprof_report.calls.views import CALLS, RANK_TIMES, size_rows
 from commprof_report.commands import hvprof
 from commprof_report.display import pictures
+from commprof_report.display.pictures import DARK, PAPER, TRANSFER, WAITING, in_both_modes, of_call
 from commprof_report.plots import bars
 from commprof_report.plots.bars import histogram_of, lines_of, map_of
-from commprof_report.run.selection import select, view_rows
 from commprof_report.run.run import run_open
+from commprof_report.run.selection import FILTERS, select, view_rows
 from commprof_report.steps.columns import step_row
 from parallel import world
-from planted import Cell, Communicator, Rank
+from planted import Cell, Communicator, Negotiation, Rank, Sample, Signature, Window
+from test_root_causes import MS
 
 matplotlib = pytest.importorskip("matplotlib")
 
@@ -45,9 +49,7 @@ def draw(axes, picture) -> list:
 @pytest.fixture
 def connection(run_folder):
     run = run_open(run_folder)
-    select(
-        run, argparse.Namespace(call=None, communicator=None, region=None, rank=None, bytes=None)
-    )
+    select(run, argparse.Namespace(**dict.fromkeys(FILTERS)))
     return run.connection
 
 
@@ -60,47 +62,32 @@ def test_a_picture_is_written_by_its_ending(report, run_folder, tmp_path, comman
     assert path.read_bytes().startswith(STARTS[ending])
 
 
-def small_run(*cells: Cell, ranks: int = 2, samples: tuple[planted.Sample, ...] = ()) -> list[Rank]:
-    return [
-        Rank(
-            rank,
-            ranks,
-            communicators=[world(rank, ranks)],
-            cells=list(cells),
-            samples=list(samples),
-        )
-        for rank in range(ranks)
-    ]
+def small_run(cell: Cell, ranks: int = 2, *samples: planted.Sample) -> list[Rank]:
+    what = {"cells": [cell], "samples": [*samples]}
+    return [Rank(own, ranks, communicators=[world(own, ranks)], **what) for own in range(ranks)]
 
 
 BCAST = Cell("MPI_Bcast", 8, [1_000])
+ONE_CALL = planted.Sample("MPI_Bcast", 5_000, 6_000, bytes=8, sequence=1, root=0)
 SMALL_RUNS = {
     "without messages": small_run(Cell("MPI_Barrier", 0, [100])),
     "set-up only": small_run(Cell("MPI_Init", 0, [1_000_000], communicator=0)),
-    "one rank": small_run(BCAST, ranks=1),
+    "one rank": small_run(BCAST, 1),
     "without samples": small_run(Cell("MPI_Allreduce", 8, [1_000] * 40)),
-    "one call": small_run(
-        BCAST, samples=(planted.Sample("MPI_Bcast", 5_000, 6_000, bytes=8, sequence=1, root=0),)
-    ),
+    "one call": small_run(BCAST, 2, ONE_CALL),
 }
 UNSAMPLED = (
     "Who is late is not known: single calls are not sampled on all ranks (COMMPROF_SAMPLES)."
 )
+NO_MESSAGE = "no point-to-point message{} between two ranks of the job was counted in this run"
 WHY_NONE = {  # "": drawn; in the order of SMALL_RUNS
     "calls": [""] * 5,
     "latency": [""] * 5,
     "sizes": [*["no call with a message was counted in this run"] * 2, "", "", ""],
     "hvprof": ["", "no call of this run that fits the filters carries a message", "", "", ""],
     "ranks": ["", "no call but those that set MPI up was counted in this run", "", "", ""],
-    "peers": [
-        "no point-to-point message of a byte or more between two ranks of the job was counted in "
-        "this run"
-    ]
-    * 5,
-    "peers --counts": [
-        "no point-to-point message between two ranks of the job was counted in this run"
-    ]
-    * 5,
+    "peers": [NO_MESSAGE.format(" of a byte or more")] * 5,
+    "peers --counts": [NO_MESSAGE.format("")] * 5,
     "gpu": ["no GPU was used, or none was found"] * 5,
     "gpu --by kernel": ["no GPU was used, or none was found"] * 5,
     "late": [
@@ -124,10 +111,8 @@ WHY_NONE = {  # "": drawn; in the order of SMALL_RUNS
 @pytest.mark.parametrize("name", SMALL_RUNS)
 @pytest.mark.parametrize("command", WHY_NONE)
 def test_a_picture_of_a_small_run_is_drawn_or_it_is_said_why_not(report, tmp_path, command, name):
-    folder, path = (
-        planted.write_databases(tmp_path / "run", SMALL_RUNS[name]),
-        tmp_path / "picture.svg",
-    )
+    folder = planted.write_databases(tmp_path / "run", SMALL_RUNS[name])
+    path = tmp_path / "picture.svg"
     why = WHY_NONE[command][list(SMALL_RUNS).index(name)]
     answer = report(*command.split(), folder, "--plot", path)
     said = f"hvprof-report: {path}: not drawn: {why}\n" if why else ""
@@ -161,35 +146,28 @@ def test_the_bars_of_calls_are_as_long_as_their_time(axes, connection):
 def test_the_bars_of_ranks_stack_to_the_time_of_all_threads(axes, connection):
     rows = view_rows(connection, RANK_TIMES)
     draw(axes, bars.of_ranks(rows))
-    of_rank_0 = sum(
-        bar.get_height() for bar in axes.patches if round(bar.get_x() + bar.get_width() / 2) == 0
-    )
-    assert of_rank_0 == sum(row.total_ns for row in rows if row.rank == 0)
+    bars_ = [bar for bar in axes.patches if round(bar.get_x() + bar.get_width() / 2) == 0]
+    of_rank_0 = sum(row.total_ns for row in rows if row.rank == 0)
+    assert sum(bar.get_height() for bar in bars_) == of_rank_0
 
 
 def test_the_latency_histogram_holds_every_call(axes, connection):
     rows = latency_rows(connection, "MPI_Allreduce", 4 << 20, 4 << 20)
     draw(axes, histogram_of(rows))
-    octaves = [log2((bar.get_x() + bar.get_width()) / bar.get_x()) for bar in axes.patches]
-    assert sum(
-        bar.get_height() * width for bar, width in zip(axes.patches, octaves)
-    ) == pytest.approx(400)
+    calls = 0.0
+    for bar in axes.patches:
+        calls += bar.get_height() * log2((bar.get_x() + bar.get_width()) / bar.get_x())
+    assert calls == pytest.approx(400)
     assert axes.get_title() == "MPI_Allreduce of 4 MiB: 400 calls"
 
 
-def spread_evenly(report, tmp_path) -> list[dict]:
+def test_the_text_of_latency_merges_neighbours_to_at_most_24_rows(report, tmp_path):
     """1,024 calls whose durations are equally frequent at all places of the logarithmic axis, over
     eight octaves."""
     durations = [round(10_000 * 2 ** (place / 128)) for place in range(1_024)]
-    planted.write_database(
-        tmp_path / "rank-0.db", Rank(0, 1, cells=[Cell("MPI_Bcast", 8, durations)])
-    )
-    return report("latency", tmp_path, "--json").rows
-
-
-def test_the_text_of_latency_merges_neighbours_to_at_most_24_rows(report, tmp_path):
-    rows = spread_evenly(report, tmp_path)
-    assert len(rows) > 48
+    rank = Rank(0, 1, cells=[Cell("MPI_Bcast", 8, durations)])
+    planted.write_database(tmp_path / "rank-0.db", rank)
+    assert len(report("latency", tmp_path, "--json").rows) > 48
     lines = [line.split() for line in report("latency", tmp_path).out.splitlines()[3:]]
     assert 12 < len(lines) <= 24
     counts = [int(words[4]) for words in lines]
@@ -208,35 +186,20 @@ def points(panel) -> list[list[tuple[float, float]]]:
 
 
 def test_the_line_of_sizes_passes_through_the_medians(axes, connection):
-    rows = [
-        row
-        for row in size_rows(connection)
-        if row.call == "MPI_Allreduce" and row.communicator == "MPI_COMM_WORLD"
-    ]
+    key = ("MPI_Allreduce", "MPI_COMM_WORLD")
+    rows = [row for row in size_rows(connection) if (row.call, row.communicator) == key]
     (panel,) = draw(axes, lines_of(rows))
     assert points(panel) == [[(row.bytes, row.p50_ns) for row in rows]]
 
 
-def hvprof_side(connection, **changes):
-    rows = hvprof_rows(connection, "as run")
-    return hvprof.Side("as run", 4, 0, False, "", rows, rows, [], None)._replace(**changes)
-
-
-def lengths(panel) -> float:
-    return sum(bar.get_width() for bar in panel.patches)
-
-
-def counted(picture) -> float:
-    """The calls in the notes of its bars."""
-    return sum(float(note.partition(" ")[0].replace(",", "")) for note in picture.notes)
-
-
 def test_the_bars_of_size_classes_stack_to_the_calls_and_the_time_of_a_rank(axes, connection):
-    one = hvprof_side(connection)
-    rows, picture = hvprof.best_timed(one.rows), hvprof.picture([one])
-    (times,) = draw(axes, picture)
-    assert counted(picture) == pytest.approx(sum(row.count for row in rows) / 4, rel=0.02)
-    assert lengths(times) == pytest.approx(sum(row.total_ns for row in rows) / 4)
+    rows = hvprof_rows(connection, "as run")
+    picture = hvprof.picture([hvprof.Side("as run", 4, 0, False, "", rows, rows, [], None)])
+    rows, (times,) = hvprof.best_timed(rows), draw(axes, picture)
+    calls = sum(float(note.partition(" ")[0].replace(",", "")) for note in picture.notes)
+    assert calls == pytest.approx(sum(row.count for row in rows) / 4, rel=0.02)
+    lengths = sum(bar.get_width() for bar in times.patches)
+    assert lengths == pytest.approx(sum(row.total_ns for row in rows) / 4)
     assert times.get_xlabel() == "time of a mean rank"
 
 
@@ -268,11 +231,8 @@ def test_the_page_without_matplotlib_has_tables_and_says_so(
     monkeypatch.setattr(pictures, "is_possible", lambda: False)
     assert report("html", run_folder, "--output", tmp_path / "page.html").status == 0
     page = (tmp_path / "page.html").read_text()
-    assert (
-        "<img" not in page
-        and "this page has no pictures but the steps and the timeline" in page
-        and "MPI_Allreduce" in page
-    )
+    assert "<img" not in page and "MPI_Allreduce" in page
+    assert "this page has no pictures but the steps and the timeline" in page
 
 
 def test_the_page_escapes_what_comes_from_files(report, tmp_path):
@@ -288,11 +248,9 @@ def test_the_page_escapes_what_comes_from_files(report, tmp_path):
 
 
 def step_rows(count: int) -> list:
-    times = (100.0, 30.0, 0.0, 70.0, 0.0)
+    times, rest = (100.0, 30.0, 0.0, 70.0, 0.0, 2, None, None, 1), ("", *[None] * 8)
     return [
-        step_row(
-            step, step * 100, *times, 2, None, None, 1, step == 1, 0, "", *[None] * 8
-        )._replace(is_outlier=int(step == 5))
+        step_row(step, step * 100, *times, step == 1, int(step == 5), *rest)
         for step in range(1, count + 1)
     ]
 
@@ -304,3 +262,99 @@ def test_the_bars_of_a_step_stack_to_its_time_and_outliers_have_their_time_above
     assert [*outside.edges[2:4]] == [1.5, 2.5]
     (mark,) = axes.texts
     assert (mark.xy, mark.get_text()) == ((4, 100), "\u25b6 100 ns")
+
+
+# The first screen of the page: what a step is, and where time in MPI is negotiation.
+
+STEPS, STEP_NS, WALL_NS = 40, 20 * MS, 1_000 * MS
+BITS, GRADIENTS = (
+    Signature(1, "MPI_LONG_LONG", 8, 8, 1, 1, "MPI_BAND"),
+    Signature(2, "MPI_FLOAT", 4, 4, 1, 25_000, "MPI_SUM"),
+)
+SENT = [(12, 2, 300_000), (16, 1, 100_000)]  # ms after the begin of a step, ms that it takes, bytes
+CARD = re.compile(r'<div class="card"><b>(.*?)</b><span>(.*?)</span></div>')
+
+
+def training() -> list[Rank]:
+    """Steps of two Allreduces each; before them ten rounds of half a millisecond, after the last of
+    which it sends."""
+    made = []
+    for step in range(STEPS):
+        begin_ns = 10 * MS + step * STEP_NS
+        made += [(begin_ns + number * MS, MS // 2, 8, BITS) for number in range(1, 11)]
+        made += [(begin_ns + at * MS, spent * MS, size, GRADIENTS) for at, spent, size in SENT]
+    times: dict[int, list[int]] = {}
+    for _, spent_ns, size, _ in made:
+        times.setdefault(size, []).append(spent_ns)
+    what = {"wall_ns": WALL_NS, "windows": [Window(0, WALL_NS, 1)]}
+    what["facts"] = {**planted.facts_of(0), "boot_id": "a1", "time_namespace": "time:[1]"}
+    what["facts"]["command_line"] = f"python3 train.py --steps {STEPS}"
+    what |= {"threads": [(0, "train", 1), (1, "horovod", 0)], "signatures": [BITS, GRADIENTS]}
+    idle = Negotiation(10 * STEPS, idle=(9 * STEPS, 9 * STEPS * MS))
+    samples = []
+    for place, (begin_ns, spent_ns, size, kind) in enumerate(made, 1):
+        how = {"bytes": size, "sequence": place, "thread": 1, "signature": kind.signature}
+        samples.append(Sample("MPI_Allreduce", begin_ns, begin_ns + spent_ns, **how))
+    return [
+        Rank(
+            rank,
+            2,
+            communicators=[world(rank, 2)],
+            cells=[Cell("MPI_Allreduce", *own, thread=1) for own in times.items()],
+            samples=samples,
+            negotiations=[idle],
+            **what,
+        )
+        for rank in range(2)
+    ]
+
+
+def test_a_job_that_negotiates_says_what_a_step_is_and_what_is_data(report, tmp_path):
+    folder = planted.write_databases(tmp_path / "run", training())
+    assert report("html", folder, "-o", tmp_path / "page.html").status == 0
+    header = (tmp_path / "page.html").read_text().partition("</header>")[0]
+    cards = [(value, unescape(text)) for value, text in CARD.findall(header)]
+    assert cards[:3] == [
+        ("20.0 ms", "a step, the mean of 40 steps"),
+        ("12.0 %", "of wall time in data operations; 20.0 % in negotiation"),
+        ("1.00 s", "wall time; 0.30 % of it is the profiler's own"),
+    ]
+
+
+# A call has one colour in all pictures; all differ, for colour-blind readers, too.
+
+MAIN = tuple(
+    (
+        "MPI_Allreduce MPI_Reduce_scatter MPI_Bcast MPI_Allgather MPI_Alltoall MPI_Barrier "
+        "MPI_Send MPI_Recv MPI_Waitall"
+    ).split()
+)
+# of light, in sRGB (Vienot, Brettel and Mollon 1999)
+SEEN = {
+    "all": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "no red": ((0.11, 0.89, 0), (0.11, 0.89, 0), (0.004, -0.004, 1)),
+    "no green": ((0.29, 0.71, 0), (0.29, 0.71, 0), (-0.02, 0.02, 1)),
+}
+NEAREST = 20  # of 255
+
+
+def seen(colour: str, matrix) -> list[float]:
+    linear = [(one / 255) ** 2.2 for one in bytes.fromhex(colour[1:])]
+    mixed = [sum(part * one for part, one in zip(row, linear)) for row in matrix]
+    return [255 * max(0.0, one) ** (1 / 2.2) for one in mixed]
+
+
+@pytest.mark.parametrize("matrix", SEEN.values(), ids=SEEN)
+@pytest.mark.parametrize("is_dark", (False, True))
+def test_colour_blind_readers_distinguish_the_calls_of_training(matrix, is_dark):
+    colours = [*map(of_call, MAIN), TRANSFER, WAITING]
+    shown = [DARK.get(colour, colour) if is_dark else colour for colour in colours]
+    for one, other in combinations(shown, 2):
+        distance = sum((a - b) ** 2 for a, b in zip(seen(one, matrix), seen(other, matrix))) ** 0.5
+        assert distance > NEAREST, (one, other)
+
+
+def test_a_picture_in_the_page_is_dark_in_dark_mode():
+    drawn = in_both_modes(f'<svg><defs></defs><path style="fill: {PAPER}"/></svg>'.encode())
+    assert f"dark){{:root{{--colour-ffffff:{DARK[PAPER]};}}}}" in drawn.decode()
+    assert 'style="fill: var(--colour-ffffff)"' in drawn.decode()

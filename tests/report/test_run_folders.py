@@ -8,10 +8,9 @@ from pathlib import Path
 import planted
 import pytest
 from commprof_report.run import rank_files
+from planted import SECOND, START_UNIX_NS
 
-EVERY_COMMAND = tuple(
-    "summary calls sizes ranks late steps stuck peers communicators traffic advise".split()
-)
+EVERY_COMMAND = "summary calls sizes ranks late steps stuck peers communicators traffic advise"
 
 
 @pytest.fixture
@@ -23,13 +22,11 @@ def split(tmp_path) -> list[Path]:
     ]
 
 
-def other_job(run_id: str = "job-2", hours_later: int = 1) -> list[planted.Rank]:
+def other_job(run_id: str = "job-2") -> list[planted.Rank]:
     ranks = planted.training_run()
     for rank in ranks:
-        rank.run_id, rank.start_unix_ns = (
-            run_id,
-            rank.start_unix_ns + hours_later * 3_600 * planted.SECOND,
-        )
+        rank.run_id = run_id
+        rank.start_unix_ns += 3_600 * planted.SECOND
         rank.facts["program"] = "solver"
     return ranks
 
@@ -38,7 +35,7 @@ def details(answer) -> list[str]:
     return [line for line in answer.err.splitlines() if line.startswith("  ")]
 
 
-@pytest.mark.parametrize("command", EVERY_COMMAND)
+@pytest.mark.parametrize("command", EVERY_COMMAND.split())
 def test_the_folders_of_one_run_read_like_one_folder(report, run_folder, split, command):
     whole, parts = report(command, run_folder, "--json"), report(command, *split, "--json")
     assert (parts.status, parts.out, parts.err) == (0, whole.out, "")
@@ -57,10 +54,8 @@ def test_folders_of_two_jobs_are_refused_in_one_line(report, split, tmp_path):
 def test_two_folders_with_the_same_rank_are_refused_in_one_line(report, split, tmp_path):
     again = shutil.copytree(split[0], tmp_path / "again")
     answer = report("summary", *split, again)
-    assert (answer.status, answer.err) == (
-        1,
-        f"hvprof-report: these folders: are not one run: rank 0 is in {split[0]} and in {again}\n",
-    )
+    said = f"are not one run: rank 0 is in {split[0]} and in {again}"
+    assert (answer.status, answer.err) == (1, f"hvprof-report: these folders: {said}\n")
 
 
 @pytest.mark.parametrize("most, runs", ((4, 0), (5, 1), (6, 2), (7, 3), (100, 3)))
@@ -85,10 +80,8 @@ def test_links_are_not_followed_and_what_cannot_be_read_is_passed_over(report, t
 def test_a_folder_without_any_run_is_one_line(report, tmp_path):
     (tmp_path / "folder").mkdir()
     answer = report("summary", tmp_path)
-    assert (answer.status, answer.err) == (
-        1,
-        f"hvprof-report: {tmp_path}: holds no rank-<n>.db and no rank-<n>.ledger\n",
-    )
+    said = f"hvprof-report: {tmp_path}: holds no rank-<n>.db and no rank-<n>.ledger\n"
+    assert (answer.status, answer.err) == (1, said)
 
 
 @pytest.mark.parametrize("words", [(), ("summary",), ("--json",), ("calls",)])
@@ -97,16 +90,30 @@ def test_without_a_run_the_newest_here_is_read(report, tmp_path, monkeypatch, wo
     planted.write_databases(tmp_path / "commprof-solver-2", other_job())
     monkeypatch.chdir(tmp_path)
     answer = report(*words)
-    assert (answer.status, answer.err) == (
-        0,
-        "hvprof-report: commprof-solver-2: the newest run here\n",
-    )
+    said = "hvprof-report: commprof-solver-2: the newest run here\n"
+    assert (answer.status, answer.err) == (0, said)
 
 
 def test_without_any_run_here_it_is_one_line_and_status_2(report, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     answer = report()
-    assert (answer.status, answer.err) == (
-        2,
-        "hvprof-report: RUN: there is no run here; name a run folder (see hvprof-report --help)\n",
-    )
+    said = "RUN: there is no run here; name a run folder (see hvprof-report --help)"
+    assert (answer.status, answer.err) == (2, f"hvprof-report: {said}\n")
+
+
+# A snapshot
+
+
+def test_a_snapshot_is_no_early_end(report, run_folder):
+    """MPI_Pcontrol(3) writes a wall time, and no end."""
+
+    for path in run_folder.iterdir():
+        planted.execute(path, "UPDATE rank SET ended = 'running', end_unix_ns = NULL")
+    answer = report("summary", run_folder, "--json")
+    assert (
+        answer.err,
+        answer.rows[0]["early_ended_ranks"],
+        answer.rows[0]["wall_is_estimate"],
+    ) == ("", 0, 0)
+    row = report("ranks", run_folder, "--per-rank", "--json").rows[0]
+    assert (row["state"], row["last_unix_ns"]) == ("snapshot", START_UNIX_NS + 10 * SECOND)

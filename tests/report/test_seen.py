@@ -3,6 +3,9 @@ nothing is said."""
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
 
 import planted
 import pytest
@@ -15,20 +18,16 @@ SECOND = planted.SECOND
 def ranks_with(**fields: object) -> list[planted.Rank]:
     """The planted run; rank 0 has these fields, or facts."""
     ranks = planted.training_run()
+    ranks[0].facts = {**ranks[0].facts, **fields.pop("facts", {})}
+    ranks[0].communicators += fields.pop("communicators", [])
     for name, value in fields.items():
-        if name == "facts":
-            ranks[0].facts = {**ranks[0].facts, **value}
-        elif name == "communicator":
-            ranks[0].communicators = [*ranks[0].communicators, value]
-        else:
-            setattr(ranks[0], name, value)
+        setattr(ranks[0], name, value)
     return ranks
 
 
-def inter(constructor: str, processes: int) -> Communicator:
-    return Communicator(
-        9, 0x99, "0", 1, 0, constructor=constructor, remote_size=processes, is_inter=1
-    )
+def inter(constructor: str, processes: int) -> list[Communicator]:
+    made = {"constructor": constructor, "remote_size": processes, "is_inter": 1}
+    return [Communicator(9, 0x99, "0", 1, 0, **made)]
 
 
 UNSEEN = {
@@ -62,11 +61,11 @@ UNSEEN = {
         "calls that COMMPROF_EXCLUDE names: MPI_Test,MPI_Iprobe, on rank 0 (leave it unset)",
     ),
     "spawned": (
-        dict(communicator=inter("MPI_Comm_spawn", 2)),
+        dict(communicators=inter("MPI_Comm_spawn", 2)),
         "2 processes spawned without a profile beside this one",
     ),
     "spawned_multiple": (
-        dict(communicator=inter("MPI_Comm_spawn_multiple", 1)),
+        dict(communicators=inter("MPI_Comm_spawn_multiple", 1)),
         "1 process spawned without a profile beside this one",
     ),
     "sizes": (
@@ -119,15 +118,9 @@ def seen(report, tmp_path):
     """The line Seen of summary, in one piece."""
 
     def ask(ranks: list[planted.Rank], form=planted.write_databases) -> str:
-        lines = report(
-            "summary", form(tmp_path / f"run-{len(list(tmp_path.iterdir()))}", ranks)
-        ).out.splitlines()
-        (first,) = [place for place, line in enumerate(lines) if line.startswith("Seen ")]
-        last = next(
-            (place for place in range(first + 1, len(lines)) if not lines[place].startswith(" ")),
-            len(lines),
-        )
-        return " ".join(" ".join(lines[first:last]).split())[len("Seen ") :]
+        run = form(tmp_path / f"run-{len(list(tmp_path.iterdir()))}", ranks)
+        (line,) = re.findall(r"^Seen (.*(?:\n .*)*)", report("summary", run).out, re.M)
+        return " ".join(line.split())
 
     return ask
 
@@ -164,16 +157,13 @@ def test_ranks_that_are_not_there_are_counted(seen):
     chosen = planted.training_run()[:2]
     for rank in chosen:
         rank.facts = {**rank.facts, "settings.COMMPROF_RANKS": "0-1"}
-    assert (
-        seen(chosen)
-        == "not all: 2 ranks not profiled: COMMPROF_RANKS=0-1 (run without COMMPROF_RANKS)"
-    )
+    said = "2 ranks not profiled: COMMPROF_RANKS=0-1 (run without COMMPROF_RANKS)"
+    assert seen(chosen) == f"not all: {said}"
 
 
 def test_spawned_processes_with_a_profile_beside_the_run_are_seen(report, tmp_path):
-    run = planted.write_databases(
-        tmp_path / "run", ranks_with(communicator=inter("MPI_Comm_spawn", 4))
-    )
+    ranks = ranks_with(communicators=inter("MPI_Comm_spawn", 4))
+    run = planted.write_databases(tmp_path / "run", ranks)
     assert report("seen", run, "--json").rows[0]["amount"] == 4
     planted.write_databases(run / "spawned-1-of-4", planted.training_run())
     assert report("seen", run, "--json").rows == []
@@ -191,30 +181,152 @@ def test_of_a_damaged_ledger_not_all_was_seen(report, ledger_folder):
 def test_summary_json_says_the_same(report, tmp_path):
     run = planted.write_databases(tmp_path / "run", ranks_with(dropped_calls=3))
     (row,) = report("summary", run, "--json").rows
-    assert of(row, "is_all_seen seen") == (
-        0,
-        "not all: 3 calls dropped: the ledger was full, on rank 0 (commprof-run --memory 256M)",
-    )
-    assert (
-        report(
-            "summary", planted.write_databases(tmp_path / "whole", planted.training_run()), "--json"
-        ).rows[0]["is_all_seen"]
-        == 1
-    )
+    said = "3 calls dropped: the ledger was full, on rank 0 (commprof-run --memory 256M)"
+    assert of(row, "is_all_seen seen") == (0, f"not all: {said}")
+    whole = planted.write_databases(tmp_path / "whole", planted.training_run())
+    assert report("summary", whole, "--json").rows[0]["is_all_seen"] == 1
 
 
 def test_one_rank_that_waits_for_processes_without_a_profile_is_not_called_alone(report, tmp_path):
-    rank = planted.Rank(0, 1, facts=planted.facts_of(0), communicators=[inter("MPI_Comm_spawn", 2)])
-    rank.cells = [planted.Cell("MPI_Bcast", 400, [7 * SECOND], communicator=9)]
-    out = " ".join(report("summary", planted.write_databases(tmp_path / "run", [rank])).out.split())
-    assert "Who is late is not known: 1 of 3 processes that communicate was read." in out
-    alone = planted.Rank(
-        0,
-        1,
-        facts=planted.facts_of(0),
-        cells=[planted.Cell("MPI_Bcast", 400, [7 * SECOND], communicator=0)],
+    for number, known, said in (
+        (9, inter("MPI_Comm_spawn", 2), "not known: 1 of 3 processes that communicate was read."),
+        (0, [], "One rank: there is nobody to wait for."),
+    ):
+        cells = [planted.Cell("MPI_Bcast", 400, [7 * SECOND], number)]
+        rank = planted.Rank(0, 1, facts=planted.facts_of(0), communicators=known, cells=cells)
+        folder = planted.write_databases(tmp_path / str(number), [rank])
+        assert said in report("summary", folder).prose
+
+
+# Communicators of whose collectives the log kept nothing.
+
+SAID = "2 of 3 communicators, 0.12 % of the time in collectives: Comm_split {0-1}, Comm_split {2-3}"
+COMMANDS = ("summary", "late", "steps", "advise", "html", "export --format perfetto")
+
+
+def training_run(without: int | None = None) -> list[planted.Rank]:
+    """without: a communicator of each rank, none of whose calls are sampled."""
+    ranks = planted.training_run()
+    for rank in ranks:
+        rank.samples = [
+            sample
+            for sample in rank.samples
+            if without is None or sample.communicator != rank.communicators[without].communicator
+        ]
+    return ranks
+
+
+HALVES = 2  # the communicator that is a half of the ranks
+
+
+@pytest.fixture
+def said(report, tmp_path):
+    """Output of a command on a run, without line breaks."""
+
+    def ask(command: str, ranks: list[planted.Rank]) -> str:
+        folder = planted.write_databases(tmp_path / "run", ranks)
+        words = command.split()
+        if words[0] == "html":
+            assert report("html", folder, "--output", tmp_path / "page.html").status == 0
+            return (tmp_path / "page.html").read_text()
+        answer = report(words[0], folder, *words[1:])
+        assert answer.status == 0
+        return " ".join((answer.out + answer.err).split())
+
+    return ask
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_communicators_without_samples_are_named(said, command):
+    assert SAID in said(command, training_run(HALVES))
+
+
+NO_LOG = (
+    "no single call was sampled: COMMPROF_SAMPLES=0, the default of COMMPROF_PROFILE=site; "
+    "commprof-run --samples 4M samples them"
+)
+
+
+def run_without_a_log(**settings: str) -> list[planted.Rank]:
+    ranks = planted.training_run()
+    for rank in ranks:
+        rank.samples = []
+        rank.facts.update({f"settings.COMMPROF_{name}": value for name, value in settings.items()})
+    return ranks
+
+
+@pytest.mark.parametrize("command", ("summary", "late", "steps", "advise", "html"))
+def test_a_job_that_keeps_no_log_has_it_said_with_the_way_to_one(said, command):
+    text = said(command, run_without_a_log(SAMPLES="0", PROFILE="site"))
+    assert NO_LOG in text and "No samples" not in text and "can mark its steps" not in text
+
+
+def test_a_log_that_a_user_has_switched_off_is_not_the_sites_doing(said):
+    assert "was sampled: COMMPROF_SAMPLES=0; commprof-run" in said(
+        "late", run_without_a_log(SAMPLES="0", PROFILE="full")
     )
-    assert (
-        "One rank: there is nobody to wait for."
-        in report("summary", planted.write_databases(tmp_path / "alone", [alone])).out
+
+
+def test_where_the_settings_are_not_known_the_reason_is_not_either(said):
+    assert "not known: single calls are not sampled on all ranks (COMMPROF_SAMPLES)" in said(
+        "late", run_without_a_log()
     )
+
+
+# Runs of which COMMPROF_RANKS chose some ranks.
+
+
+@pytest.fixture
+def chosen(tmp_path):
+    """The planted run of four ranks, with this setting and the files of these ranks."""
+
+    def write(setting: str, *ranks: int) -> Path:
+        run = planted.training_run()
+        for rank in run:
+            rank.facts["settings.COMMPROF_RANKS"] = setting
+        return planted.write_databases(tmp_path / "run", [run[rank] for rank in ranks])
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("setting", "ranks"),
+    [("0-3:2", (0, 2)), ("one-per-node", (0, 3)), ("1,3-3", (1, 3)), ("0-2,2-900", (0, 1, 2, 3))],
+)
+def test_ranks_that_were_not_chosen_are_not_missing(report, chosen, setting, ranks):
+    answer = report("summary", chosen(setting, *ranks))
+    assert answer.err == ""
+    assert f"{len(ranks)} of 4 ranks (chosen: {setting})" in answer.out or (
+        len(ranks) == 4 and f"4 ranks (chosen: {setting})" in answer.out
+    )
+
+
+def test_a_chosen_rank_without_a_file_is_missing(report, chosen):
+    run = chosen("0-3:2", 0)
+    planted.write_databases(run, [planted.training_run()[1]])
+    answer = report("summary", run, "--json")
+    assert "rank 2 of 4 is missing" in answer.err
+    (row,) = answer.rows
+    assert of(row, "ranks_read missing_ranks profiled_ranks") == (2, 1, "0-3:2")
+
+
+def test_late_says_that_it_is_of_a_part(report, chosen):
+    run = chosen("0-3:2", 0, 2)
+    part = (
+        "Part            2 of 4 ranks were chosen to be profiled (0-3:2): late ranks may be "
+        "among the others"
+    )
+    assert part in report("late", run).out
+    assert "Not read" not in report("late", run).out
+
+
+def test_stuck_accuses_no_rank_that_was_not_chosen(report, chosen):
+    answer = report("stuck", chosen("0-3:2", 0, 2), "--json")
+    assert "left no file" not in json.dumps(answer.rows)
+    assert {row["rank"] for row in answer.rows if row["kind"] == "position"} <= {0, 2}
+
+
+@pytest.mark.parametrize("setting", ["", "rubbish", "3-", "0-16777215:0", "9" * 20, "0-999999999"])
+def test_a_setting_that_says_nothing_chooses_all(report, chosen, setting):
+    answer = report("summary", chosen(setting, 0, 2), "--json")
+    assert "ranks 1,3 of 4 are missing" in answer.err

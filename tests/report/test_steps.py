@@ -10,13 +10,14 @@ from random import Random
 import planted
 import pytest
 import training
-from cases import Columns, No, Row, check
+from cases import Columns, No, Row, check, of
 from commprof_report.base import Columns as Arrays, Texts, chance, score, table
-from commprof_report.steps.boundaries import Boundaries
+from commprof_report.run.unseen import Hole
+from commprof_report.steps.boundaries import Boundaries, Bounds, judged
 from commprof_report.steps.long_steps import explained, trend, why_longer
-from planted import SECOND, Rank, Span, Step
+from planted import Rank, SECOND, Span
 from planted_job import HostClock, Job as PlantedJob, Program, repeated
-from training import MS, Job, rank_of
+from training import Job, MS, rank_of
 
 
 @pytest.fixture
@@ -48,62 +49,28 @@ def ddp_pair(**fields) -> list[Rank]:
 
 # How many there are
 
-JOBS = {
-    "ddp": (training.ddp, 300, "5 bulk MPI_Allreduce, 102 MB"),
-    "one allreduce": (training.one_allreduce, 300, "1 bulk MPI_Allreduce, 40.0 MB"),
-    "equal layers": (training.equal_layers, 200, "10 bulk MPI_Allreduce, 20 MiB"),
-    "zero": (training.zero, 150, "3 bulk MPI_Reduce_scatter + 3 bulk MPI_Allgather, 63.8 MB"),
-    "k-means": (training.kmeans, 203, "2 bulk MPI_Allreduce, 1,280 B"),
-    "caffe": (training.caffe, 120, "6 bulk MPI_Bcast + 6 bulk MPI_Reduce, 479 MB"),
-    "nonblocking": (training.nonblocking, 200, "4 bulk MPI_Iallreduce, 698 KB"),
-    "transformer": (training.transformer, 60, "145 bulk MPI_Allreduce, 1.01 GB"),
-    "waiting in control": (training.waiting_in_control, 203, "2 bulk MPI_Allreduce, 1,280 B"),
-    "control in flight": (training.control_in_flight, 100, "2 bulk MPI_Allreduce, 6.19 MB"),
-    "solver": (training.solver, 200, "1 MPI_Allreduce, 8 B"),
-}
-HANDED_OUT = ("ddp", "one allreduce", "equal layers", "caffe", "transformer")
 
-
-@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize("name", training.JOBS)
 def test_the_steps_are_counted_and_named(steps, name):
-    make, number, period = JOBS[name]
-    (row,) = steps(pair(make()))
-    assert (row["steps"], row["delimited_by"], row["total_steps"]) == (number, "calls", None)
+    make, period, is_handed_out = training.JOBS[name]
+    job = make()
+    (row,) = steps(pair(job))
+    assert of(row, "steps delimited_by total_steps") == (len(job.step_ends), "calls", None)
     assert row["period"].endswith(period)
     kinds = row["evidence"].split("; ")
     assert kinds[-1] == "command line"
-    assert (kinds[0] == "bytes of the parameters") == (name in HANDED_OUT)
+    assert (kinds[0] == "bytes of the parameters") == is_handed_out
     assert row["certainty"] == ("known" if len(kinds) > 1 else "probably")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", JOBS)
-def test_a_step_ends_with_its_last_bulk_collective_and_its_parts_add_up(steps, name):
-    job = JOBS[name][0]()
-    rows = steps(pair(job), "--per-step")
-    ends = [row["begin_ns"] + row["step_ns"] for row in rows[1:]]
-    if name != "k-means":  # its last one is control
-        assert ends == pytest.approx(job.step_ends[1:])
-    assert [row["begin_ns"] for row in rows[2:]] == pytest.approx(ends[:-1])
-    for row in rows:
-        parts_ns = row["communication_ns"] + row["file_ns"] + row["outside_ns"]
-        assert parts_ns == pytest.approx(row["step_ns"])
-        assert row["outside_ns"] >= 0 and row["is_complete"]
-
-
 NOTHING = "1 loop, and nothing shows which is a step"
-REASONS = {
-    "random times": (training.poisson, ""),
-}
 
 
-@pytest.mark.parametrize("name", REASONS)
-def test_a_job_without_steps_says_so_and_why(report, tmp_path, name):
-    make, why = REASONS[name]
-    why = f"in the calls of rank 0: {why}"
+def test_a_job_without_steps_says_so_and_why(report, tmp_path):
+    why = "in the calls of rank 0: "
     none = {"steps": 0, "delimited_by": "", "p50_ns": None, "why": lambda said: why in said}
-    said = f"Steps none found: {why}"
-    check(report, tmp_path / "run", pair(make()), ("steps", none, said), ("steps --per-step", 0))
+    said = ("steps", none, f"Steps none found: {why}")
+    check(report, tmp_path / "run", pair(training.poisson()), said, ("steps --per-step", 0))
 
 
 def unmarked_solver() -> list[Rank]:
@@ -131,13 +98,6 @@ def slower_and_slower() -> list[Rank]:
         job.compute((20 + step / 20) * MS, 0.05)
         job.call("Allreduce", 40_000_000, step, ns=2 * MS)
     return pair(job)
-
-
-def marked() -> list[Rank]:
-    ranks = ddp_pair()
-    for rank in ranks:
-        rank.steps = [Step(at, at * SECOND, (at + 1) * SECOND) for at in range(1, 11)]
-    return ranks
 
 
 def in_regions() -> list[Rank]:
@@ -471,3 +431,14 @@ def test_equal_steps_and_too_few_have_no_trend():
     assert trend([10 * MS + step for step in range(19)]) == ("unknown", None, None, None)
     assert trend([10 * MS + step for step in range(100)]).trend == "none"  # sure, but not notable
     assert trend([20 * MS - 50_000 * step for step in range(100)]).trend == "faster"
+
+
+# Stages of steps on columns that a test writes down.
+
+
+def test_steps_that_a_hole_touches_are_not_complete():
+    times = [(rank, 100 * place, 100 * place + 100) for rank in (0, 1) for place in range(4)]
+    rows = [(place % 4 + 1, *of_rank) for place, of_rank in enumerate(times)]
+    holes = {1: [Hole(1, 0, 0, 0), Hole(1, 0, 150, 200), Hole(1, 0, 310, 1 << 62)]}
+    found = judged(table(Bounds, rows, Texts()), holes)
+    assert found.is_complete.tolist() == [True] * 4 + [True, False, True, False]

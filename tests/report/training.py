@@ -246,16 +246,15 @@ def transformer(steps: int = 60, seed: int = 9, layers: int = 24) -> Job:
     return job
 
 
-def solver(steps: int = 200, seed: int = 16, norms_every: int = 0, reductions: int = 1) -> Job:
+def solver(steps: int = 200, seed: int = 16, norms_every: int = 0) -> Job:
     """Halos in messages, a time step that all agree on; norms now and then, and a checkpoint."""
     job = Job(seed)
     job.call("Bcast", 20_000)
     for step in range(steps):
         for _ in range(4):
             job.call("Send", 65_536, ns=0.2 * MS)
-        for _ in range(reductions):
-            job.compute(8 * MS / reductions)
-            job.call("Allreduce", 8, step)
+        job.compute(8 * MS)
+        job.call("Allreduce", 8, step)
         if norms_every and step % norms_every == norms_every - 1:
             job.compute(MS)
             job.call("Allreduce", 24)
@@ -289,6 +288,21 @@ def single_phase(seed: int = 12) -> Job:
     job = Job(seed)
     parameters(job, [job.random.randint(1_000, 9 * MB) for _ in range(60)])
     return job
+
+
+JOBS = {  # how a step reads; are its gradients' bytes handed out before?
+    "ddp": (ddp, "5 bulk MPI_Allreduce, 102 MB", True),
+    "one allreduce": (one_allreduce, "1 bulk MPI_Allreduce, 40.0 MB", True),
+    "equal layers": (equal_layers, "10 bulk MPI_Allreduce, 20 MiB", True),
+    "zero": (zero, "3 bulk MPI_Reduce_scatter + 3 bulk MPI_Allgather, 63.8 MB", False),
+    "k-means": (kmeans, "2 bulk MPI_Allreduce, 1,280 B", False),
+    "caffe": (caffe, "6 bulk MPI_Bcast + 6 bulk MPI_Reduce, 479 MB", True),
+    "nonblocking": (nonblocking, "4 bulk MPI_Iallreduce, 698 KB", False),
+    "transformer": (transformer, "145 bulk MPI_Allreduce, 1.01 GB", True),
+    "waiting in control": (waiting_in_control, "2 bulk MPI_Allreduce, 1,280 B", False),
+    "control in flight": (control_in_flight, "2 bulk MPI_Allreduce, 6.19 MB", False),
+    "solver": (solver, "1 MPI_Allreduce, 8 B", False),
+}
 
 
 def rank_of(
