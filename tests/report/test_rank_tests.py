@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from functools import partial
 
 import pytest
 from commprof_report.compare import judge as rank_tests
@@ -35,10 +36,8 @@ def test_p_values_agree_with_scipy_in_1000_random_cases():
         differences = values(chance, chance.randint(2, 25), chance.choice((0, 0.5, 1)))
         expected = stats.wilcoxon(differences, method="exact").pvalue
         assert paired_shift(differences, 0.95).p == pytest.approx(expected, rel=1e-9)
-        first, second = (
-            values(chance, chance.randint(2, 15)),
-            values(chance, chance.randint(2, 15), chance.choice((0, 1, 2))),
-        )
+        first = values(chance, chance.randint(2, 15))
+        second = values(chance, chance.randint(2, 15), chance.choice((0, 1, 2)))
         expected = stats.mannwhitneyu(second, first, method="exact").pvalue
         assert unpaired_shift(first, second, 0.95).p == pytest.approx(expected, rel=1e-9)
 
@@ -48,28 +47,17 @@ def test_one_sided_tests_of_sameness_agree_with_scipy():
     chance = random.Random(17)
     for _ in range(100):
         margin, differences = chance.uniform(0.1, 2), values(chance, chance.randint(3, 20), 0.2)
-        below = stats.wilcoxon(
-            [value - margin for value in differences], alternative="less", method="exact"
-        ).pvalue
-        above = stats.wilcoxon(
-            [value + margin for value in differences], alternative="greater", method="exact"
-        ).pvalue
-        assert rank_tests.sameness(Paired(differences), margin) == pytest.approx(
-            max(below, above), rel=1e-9
-        )
-        first, second = (
-            values(chance, chance.randint(3, 12)),
-            values(chance, chance.randint(3, 12), 0.2),
-        )
-        below = stats.mannwhitneyu(
-            [value - margin for value in second], first, alternative="less", method="exact"
-        ).pvalue
-        above = stats.mannwhitneyu(
-            [value + margin for value in second], first, alternative="greater", method="exact"
-        ).pvalue
-        assert rank_tests.sameness(Unpaired(first, second), margin) == pytest.approx(
-            max(below, above), rel=1e-9
-        )
+        first, second = (values(chance, chance.randint(3, 12), shift) for shift in (0, 0.2))
+        for own, test, (sample, *other) in (
+            (Paired(differences), stats.wilcoxon, [differences]),
+            (Unpaired(first, second), stats.mannwhitneyu, [second, first]),
+        ):
+            sides = []
+            for side, by in (("less", -margin), ("greater", margin)):
+                how = {"alternative": side, "method": "exact"}
+                sides.append(test([value + by for value in sample], *other, **how).pvalue)
+            found = rank_tests.sameness(own, margin)
+            assert found == pytest.approx(max(sides), rel=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -98,13 +86,14 @@ def test_an_interval_holds_the_shifts_that_the_test_does_not_reject(seed):
     """Just inside each bound the shifted sample is not rejected, just outside it is."""
     chance = random.Random(seed)
     differences, first, second = values(chance, 10, 1), values(chance, 7), values(chance, 9, 1)
-    paired, unpaired = paired_shift(differences, 0.95), unpaired_shift(first, second, 0.95)
-    for bound, inwards in ((paired.low, 1e-9), (paired.high, -1e-9)):
-        assert paired_shift([value - bound - inwards for value in differences], 0.95).p > 0.05
-        assert paired_shift([value - bound + inwards for value in differences], 0.95).p <= 0.05
-    for bound, inwards in ((unpaired.low, 1e-9), (unpaired.high, -1e-9)):
-        assert unpaired_shift(first, [value - bound - inwards for value in second], 0.95).p > 0.05
-        assert unpaired_shift(first, [value - bound + inwards for value in second], 0.95).p <= 0.05
+    for test, sample in ((Paired, differences), (partial(Unpaired, first), second)):
+        found = shift_of(test(sample), 0.95)
+        for bound, inwards in ((found.low, 1e-9), (found.high, -1e-9)):
+            inside, outside = (
+                shift_of(test([value - bound - by for value in sample]), 0.95).p
+                for by in (inwards, -inwards)
+            )
+            assert outside <= 0.05 < inside
 
 
 def test_too_few_runs_have_no_interval():
@@ -115,14 +104,8 @@ def test_too_few_runs_have_no_interval():
     assert unpaired_shift([0.0, 0.1, 0.2, 0.3], [5.0, 5.1, 5.2, 5.3], 0.95).is_found
 
 
-def found_share(pairs: int, shift: float, seed: int) -> float:
-    chance = random.Random(seed)
-    return (
-        sum(paired_shift(values(chance, pairs, shift), 0.95).is_found for _ in range(EXPERIMENTS))
-        / EXPERIMENTS
-    )
-
-
 @pytest.mark.parametrize("pairs", (6, 10, 16))
 def test_a_difference_is_found_in_one_of_twenty_experiments_without_one(pairs):
-    assert 0.015 <= found_share(pairs, 0.0, pairs) <= 0.06
+    chance = random.Random(pairs)
+    found = [paired_shift(values(chance, pairs), 0.95).is_found for _ in range(EXPERIMENTS)]
+    assert 0.015 <= sum(found) / EXPERIMENTS <= 0.06
