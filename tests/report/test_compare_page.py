@@ -61,21 +61,14 @@ def duration(ns: float) -> str:
 @needs_browser
 def test_the_headline_is_the_verdict_in_the_words_of_compare(page_of, said, report, slower):
     page_of(words(slower))
-    verdict = (
-        " ".join(report("compare", *words(slower)).out.split())
-        .partition("Verdict ")[2]
-        .partition(" Because")[0]
-    )
+    text = report("compare", *words(slower)).prose
+    verdict = text.partition("Verdict ")[2].partition(" Because")[0]
     assert verdict.startswith("b takes more transfer: transfer +")
     assert said("h1") == f"Verdict: {verdict}"
     found = report("compare", *words(slower), "--by", "verdict", "--json").rows[0]
     header = said("header")
-    for text in (
-        units.change(found["change"]),
-        interval_text(found["low"], found["high"]),
-        f"a: {BLOCKS} runs",
-        f"b: {BLOCKS} runs",
-    ):
+    figures = (units.change(found["change"]), interval_text(found["low"], found["high"]))
+    for text in (*figures, f"a: {BLOCKS} runs", f"b: {BLOCKS} runs"):
         assert text in header
     assert "MPI_Allreduce 4 MiB on MPI_COMM_WORLD: transfer +3" in header
 
@@ -84,59 +77,43 @@ def test_the_headline_is_the_verdict_in_the_words_of_compare(page_of, said, repo
 @needs_browser
 def test_measures_are_those_of_compare(page_of, tables, report, slower):
     page_of(words(slower))
-    rows = {
-        row["figure"]: row
-        for row in report("compare", *words(slower), "--by", "figure", "--json").rows
-    }
+    found = report("compare", *words(slower), "--by", "figure", "--json").rows
+    rows = {row["figure"]: row for row in found}
     ((heads, *cells),) = tables("measures")
     assert heads == ["Per rank (* verdict)", "a", "b", "change", "95 % interval", "remark"]
     assert [FIGURES[name] for name, *_ in cells] == list(rows)
     for name, *own, _ in cells:
         row = rows[FIGURES[name]]
-        interval = interval_text(row["low"], row["high"])
-        assert own == [
+        values = [
             duration(row["first_ns"]),
             duration(row["second_ns"]),
             units.change(row["change"]),
-            interval,
         ]
+        assert own == [*values, interval_text(row["low"], row["high"])]
 
 
 @pytest.mark.slow
 @needs_browser
 @WIDTHS
 @SCHEMES
-def test_everybody_can_read_the_page(page_of, browser, axe, slower, width, is_dark):
+def test_everybody_can_read_the_page_which_fits(page_of, browser, axe, slower, width, is_dark):
     page_of(words(slower), width=width, is_dark=is_dark)
+    assert browser.ask("document.documentElement.scrollWidth") <= width
+    links = "[...document.querySelectorAll('nav a')]"
+    assert browser.ask(f"{links}.every((link) => document.querySelector(link.hash))")
     browser.send("Runtime.evaluate", expression=axe)
     assert browser.ask(AXE_COMPLAINTS) == []
 
 
 @pytest.mark.slow
 @needs_browser
-@WIDTHS
-@SCHEMES
-def test_the_page_is_drawn_without_complaint_and_fits(page_of, browser, slower, width, is_dark):
-    page_of(words(slower), width=width, is_dark=is_dark)
-    assert browser.ask("document.documentElement.scrollWidth") <= width
-    assert browser.ask(
-        "[...document.querySelectorAll('nav a')].every((link) => document.querySelector(link.hash))"
-    )
-
-
-@pytest.mark.slow
-@needs_browser
 def test_names_of_ill_intent_stay_text(page_of, browser, said, slower, tmp_path):
-    name = "<img src=x>&$"
+    name, setting = "<img src=x>&$", fact("env.UCX_TLS", "</script><img src=x>")
     folder = tmp_path / "sides"
     folder.mkdir()
-    for run in changed(
-        slower,
-        fact("env.UCX_TLS", "</script><img src=x>") + f"UPDATE communicator SET name = '{name}'",
-    ):
-        (folder / f"{name if run.name[0] == 'b' else 'a'}{run.stem[1:]}.db").write_bytes(
-            run.read_bytes()
-        )
+    for run in changed(slower, setting + f"UPDATE communicator SET name = '{name}'"):
+        side = name if run.name[0] == "b" else "a"
+        (folder / f"{side}{run.stem[1:]}.db").write_bytes(run.read_bytes())
     page_of([*sorted(folder.glob("a-*")), "--", *sorted(folder.glob("<*"))], "--allow", "all")
     sources = browser.ask("[...document.querySelectorAll('img')].map((one) => one.src.slice(0, 5))")
     assert {*sources} == {"data:"}
@@ -145,14 +122,8 @@ def test_names_of_ill_intent_stay_text(page_of, browser, said, slower, tmp_path)
     assert name in said("#measures")
 
 
-@pytest.mark.parametrize(
-    "options, said",
-    [
-        (("--anonymous",), "html: a comparison takes neither --anonymous nor --steps nor filters"),
-        (("--steps", "3"), "html: a comparison takes neither --anonymous nor --steps nor filters"),
-        (("--rank", "0"), "html: a comparison takes neither --anonymous nor --steps nor filters"),
-    ],
-)
-def test_options_that_do_not_fit_are_refused(report, slower, options, said):
-    answer = report("html", *words(slower), *options)
+@pytest.mark.parametrize("options", ["--anonymous", "--steps 3", "--rank 0"])
+def test_options_that_do_not_fit_are_refused(report, slower, options):
+    answer = report("html", *words(slower), *options.split())
+    said = "html: a comparison takes neither --anonymous nor --steps nor filters"
     assert (answer.status, answer.err) == (2, f"hvprof-report: {said}\n")
