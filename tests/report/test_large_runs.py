@@ -130,7 +130,7 @@ def uneven(tmp_path_factory) -> Path:
 
 
 def cells_of(text: str, family: str) -> list[str]:
-    """Of the family's row of Allreduces, behind call and communicators."""
+    """Cells of the family's row of Allreduces, behind call and communicators."""
     row = f"MPI_Allreduce  {family}"
     (line,) = [line for line in text.splitlines() if line.startswith(row)]
     return re.split("  +", line)[2:]

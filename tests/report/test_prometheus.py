@@ -1,5 +1,5 @@
-"""`export --format prometheus`: as Prometheus reads it, and as a file that others read; golden answers
-have its numbers."""
+"""`export --format prometheus`: as Prometheus reads it, and as a file that others read. Golden
+answers have its numbers."""
 
 from __future__ import annotations
 
