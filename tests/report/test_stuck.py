@@ -250,8 +250,8 @@ VERDICTS = {  # what is planted, how each line begins that is said of it, and op
     "a rank that was quiet long before all were killed is named": (
         lambda: killed(step_of_four(30)),
         [
-            "Ranks 0-1,3 wait, directly or not, for rank 2, which was outside MPI after MPI_Allreduce, "
-            "and began or ended its last call 20.0 s before the last one of the job.",
+            "Ranks 0-1,3 wait, directly or not, for rank 2, which was outside MPI after "
+            "MPI_Allreduce, and began or ended its last call 20.0 s before the last one of the jo",
             ALL_4,
         ],
     ),
