@@ -75,12 +75,8 @@ def test_a_balanced_twin_has_no_reason(late_row):
 
 @pytest.mark.parametrize(
     "used",
-    [
-        (),
-        (POLLS,),
-        (POLLS, (SECOND, None, ASLEEP[2])),  # no schedstat
-    ],
-    ids=["old database", "one rank", "not counted"],
+    [(), (POLLS,), (POLLS, (SECOND, None, ASLEEP[2]))],
+    ids=["old database", "one rank", "no schedstat"],
 )
 def test_where_cpu_time_is_not_known_there_is_no_reason(late_row, used):
     row = late_row(*used)
@@ -217,27 +213,17 @@ def crowded(tmp_path, facts: list[dict[str, str]]) -> list:
     return crowding(run_open(write_databases(tmp_path / "run", ranks_with(facts))).connection)
 
 
-def by_masks(tmp_path, *masks: str | None) -> list:
-    return crowded(tmp_path, [facts_of(mask) for mask in masks])
-
-
 READ = {"begin": (5, 5, 10, 100, 1_000), "last": (SECOND, 0, 20, 5_879, SECOND + 1_000)}
 
 
-QUOTA = {"cpu_quota_cores": "1.5", "cpu_quota_cgroup": "/job"}
-
-
 def test_a_quota_below_the_ranks_crowds_them(tmp_path):
-    (found,) = crowded(tmp_path, [facts_of("0-7", **QUOTA)] * 2)
-    assert (
-        sentence([found])
-        == "2 ranks share 1.5 cores by cgroup quota on host x: part of the time in MPI here is "
-        "scheduling"
-    )
+    quota = {"cpu_quota_cores": "1.5", "cpu_quota_cgroup": "/job"}
+    said = "2 ranks share 1.5 cores by cgroup quota on host x: part of the time in MPI here is "
+    assert sentence(crowded(tmp_path, [facts_of("0-7", **quota)] * 2)) == f"{said}scheduling"
 
 
 def test_without_masks_nobody_knows(tmp_path):
-    assert by_masks(tmp_path, None, None) == []
+    assert crowded(tmp_path, [facts_of(None)] * 2) == []
 
 
 @pytest.mark.parametrize("text", ["", "x", "0-", "9-1", "0-99999999999", "1,,2", "-1"])
@@ -265,26 +251,17 @@ def test_where_ranks_lack_cores_no_command_names_one(report, tmp_path):
 
 
 def test_a_healthy_run_says_nothing_of_cores(report, tmp_path):
-    folder = write_databases(
-        tmp_path / "run", ranks_with([facts_of("0", **READ), facts_of("1", **READ)])
-    )
-    assert (
-        "Crowded"
-        not in report("summary", folder).out
-        + report("late", folder).out
-        + report("steps", folder).out
-    )
+    ranks = ranks_with([facts_of(mask, **READ) for mask in "01"])
+    folder = write_databases(tmp_path / "run", ranks)
+    for command in ("summary", "late", "steps"):
+        assert "Crowded" not in report(command, folder).out
     (row,) = report("summary", folder, "--json").rows
     assert (row["crowding"], row["crowded_ranks"]) == (None, "")
 
 
 def test_impossible_readings_do_no_harm(report, tmp_path):
-    impossible = {
-        "begin": ("x",) * 5,
-        "last": ("9223372036854775807",) * 5,
-        "cpu_quota_cores": "nan",
-        "cpu_quota_cgroup": "",
-    }
+    impossible = {"begin": ("x",) * 5, "last": ("9223372036854775807",) * 5}
+    impossible |= {"cpu_quota_cores": "nan", "cpu_quota_cgroup": ""}
     folder = write_databases(tmp_path / "run", ranks_with([facts_of("0", **impossible)] * 2))
     assert "Crowded" in report("summary", folder).out
     assert report("ranks", "--per-rank", folder, "--json").status == 0

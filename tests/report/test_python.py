@@ -39,11 +39,9 @@ def test_options_are_keywords(report, run_folder):
     rows = run.sizes(
         call=["Allreduce", "MPI_Bcast"], bytes="1K:", rank=0, per_rank=True, sort="bytes", top=2
     )
-    words = tuple(
-        "--call Allreduce --call MPI_Bcast --bytes 1K: --rank 0 --per-rank --sort bytes --top "
-        "2".split()
-    )
-    assert [row._asdict() for row in rows] == report("sizes", *words, "--json", run_folder).rows
+    words = "--call Allreduce --call MPI_Bcast --bytes 1K: --rank 0 --per-rank --sort bytes --top 2"
+    answer = report("sizes", *words.split(), "--json", run_folder)
+    assert [row._asdict() for row in rows] == answer.rows
     assert len(rows) == 2 and rows[0].rank == 0
 
 
