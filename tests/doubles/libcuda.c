@@ -5,9 +5,7 @@
  * the earliest) and ends, and who waits for it sleeps until then.
  *
  *     DOUBLE_DEVICES           how many devices there are (1)
- *     DOUBLE_DRIVER_VERSION    what cuDriverGetVersion says (13000)
- *     DOUBLE_POINTERS          none: cuPointerGetAttribute(s) fail for all addresses, as in a
- *                              process without a context */
+ *     DOUBLE_DRIVER_VERSION    what cuDriverGetVersion says (13000) */
 #include "gpu_double.h"
 
 #include <dlfcn.h>
@@ -580,17 +578,11 @@ static CUresult attribute_of(const struct range *range, int attribute, void *dat
     }
 }
 
-static CUresult pointers_state(void)
-{
-    const char *asked = getenv("DOUBLE_POINTERS");
-    return asked && !strcmp(asked, "none") ? CUDA_ERROR_INVALID_CONTEXT : state();
-}
-
 /* For an address that CUDA does not know, all are 0 and there is no error. */
 EXPORT CUresult cuPointerGetAttributes(unsigned count, int *attributes, void **data,
                                        CUdeviceptr address)
 {
-    CUresult error = pointers_state();
+    CUresult error = state();
     struct range range = described(address);
     for (unsigned i = 0; !error && i < count; i++)
         error = attribute_of(&range, attributes[i], data[i]);

@@ -112,29 +112,4 @@ static inline unsigned list_responses(void *bytes, const int *tensors, int count
     return list_length + 1;
 }
 
-/* The tensors of a list that was written here; returns how many there are. */
-static inline int list_read(const void *bytes, int *tensors, int is_response)
-{
-    static const char before[] = "DistributedOptimizer.layer.";
-    const unsigned vector = TENSOR_LIST_TABLE + 12;
-    uint32_t count;
-    memcpy(&count, (const char *)bytes + vector, sizeof count);
-    if (is_response && count) /* behind the vtable and the table of the only response */
-        memcpy(&count, (const char *)bytes + vector + 28, sizeof count);
-    const char *at = (const char *)bytes + vector;
-    for (uint32_t i = 0; i < count; i++) {
-        while (strncmp(at, before, sizeof before - 1) != 0)
-            at += 4;
-        at += sizeof before - 1;
-        tensors[i] = atoi(at);
-        at = (const char *)bytes + ((at - (const char *)bytes) / 4 + 1) * 4;
-    }
-    return (int)count;
-}
-
-static inline int list_is_last(const void *bytes)
-{
-    return ((const char *)bytes)[TENSOR_LIST_TABLE + 8];
-}
-
 #endif
