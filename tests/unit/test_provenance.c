@@ -5,37 +5,10 @@
 #include "ledger_reader.h"
 #include "unit.h"
 
-#include <stdarg.h>
 #include <sys/prctl.h>
 #include <time.h>
 
-extern char **environ;
-
 #define SHA256_OF_NOTHING "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-
-/* Names are derived from a process's arguments, so a test starts this program again with the
- * arguments in question, and it prints the result (see answer). */
-static const char *says(const char *question, char *const arguments[])
-{
-    static char answer[512];
-    int ends[2];
-    CHECK(pipe(ends) == 0);
-    pid_t child = fork();
-    if (child == 0) {
-        dup2(ends[1], STDOUT_FILENO);
-        setenv("UNIT_QUESTION", question, 1);
-        execv("/proc/self/exe", arguments);
-        _exit(EXIT_FAILURE);
-    }
-    close(ends[1]);
-    ssize_t got = read(ends[0], answer, sizeof answer - 1);
-    answer[got > 0 ? got : 0] = '\0';
-    close(ends[0]);
-    CHECK(waitpid(child, NULL, 0) == child);
-    return answer;
-}
-
-#define PROGRAM(...) says("program", (char *[]){__VA_ARGS__, NULL})
 
 /* Job ids */
 
@@ -81,7 +54,7 @@ TEST(a_job_id_is_the_schedulers_and_the_launchers_and_of_an_array_the_elements)
     }
 }
 
-/* Facts */
+/* Facts. tests/mpi/test_provenance.py has the machine, the user and the command line. */
 
 static const char *recorded(const char *key)
 {
@@ -219,15 +192,6 @@ TEST(no_other_file_is_opened)
     CHECK(!ledger_holds("file."));
 }
 
-TEST(the_machine_and_the_user_s_number_are_recorded)
-{
-    char number[16];
-    snprintf(number, sizeof number, "%u", (unsigned)getuid());
-    record();
-    CHECK_TEXT(recorded("user_id"), number);
-    CHECK(strncmp(recorded("kernel"), "Linux ", 6) == 0);
-}
-
 TEST(settings_host_and_program_are_recorded)
 {
     char host[256];
@@ -285,42 +249,6 @@ TEST(the_process_is_recorded_beyond_doubt)
     CHECK_TEXT(recorded("process_start"), start);
 }
 
-TEST(secrets_on_the_command_line_are_masked)
-{
-    CHECK_TEXT(says("command line", (char *[]){"train", "--password", "x y", "--api-key=z",
-                                               "--db=sql://u:p@host", NULL}),
-               "train --password *** --api-key=*** --db=sql://***@host");
-}
-
-TEST(without_arguments_the_command_line_is_the_program)
-{
-    setenv("COMMPROF_ARGUMENTS", "off", 1);
-    CHECK_TEXT(says("command line", (char *[]){"/opt/train", "--lr", "0.1", NULL}), "/opt/train");
-}
-
-/* The answers, printed by the process that a test has started. */
-
-static void answer_command_line(void)
-{
-    record();
-    unlink("ledger");
-    fputs(recorded("command_line"), stdout);
-}
-
-static void answer_job_id_of_a_grandchild(void)
-{
-    if (fork() == 0) {
-        if (fork() == 0) {
-            prctl(PR_SET_NAME, "sh (x) 7"); /* a name that makes /proc/<pid>/stat hard to parse */
-            fputs(provenance_job_id(), stdout);
-            exit(EXIT_SUCCESS);
-        }
-        wait(NULL);
-        exit(EXIT_SUCCESS);
-    }
-    wait(NULL);
-}
-
 TEST(a_users_name_is_safe_in_a_path)
 {
     setenv("USER", "HPC/ada lovelace", 1);
@@ -336,21 +264,6 @@ TEST(without_a_scheduler_the_day_is_today)
     CHECK(localtime_r(&now, &date) && strftime(today, sizeof today, "%Y-%m-%d", &date) == 10);
     CHECK_EQUAL(strlen(provenance_date()), 10);
     CHECK(strcmp(provenance_date(), today) >= 0);
-}
-
-/* Before main, which would take the arguments for names of tests. */
-__attribute__((constructor)) static void answer(void)
-{
-    const char *question = getenv("UNIT_QUESTION");
-    if (!question)
-        return;
-    if (strcmp(question, "program") == 0)
-        fputs(provenance_program(), stdout);
-    else if (strcmp(question, "command line") == 0)
-        answer_command_line();
-    else
-        answer_job_id_of_a_grandchild();
-    exit(EXIT_SUCCESS);
 }
 
 TEST(a_user_has_a_name_that_is_no_path)
