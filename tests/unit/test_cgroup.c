@@ -19,20 +19,6 @@ static void put(const char *path, const char *text)
     CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
 }
 
-TEST(a_quota_of_version_2_is_read)
-{
-    put("proc/self/cgroup", "0::/slice/job\n");
-    put("sys/fs/cgroup/slice/job/cpu.max", "150000 100000\n");
-    CHECK(cgroup_cpu_quota(".", &quota));
-    CHECK_EQUAL(quota.cores * 1000, 1500);
-    CHECK_TEXT(quota.path, "/slice/job");
-    CHECK_EQUAL(quota.throttled_ns, UINT64_MAX);
-    put("sys/fs/cgroup/slice/job/cpu.stat",
-        "usage_usec 9000\nnr_periods 4\nnr_throttled 3\nthrottled_usec 1234\n");
-    CHECK(cgroup_cpu_quota(".", &quota));
-    CHECK_EQUAL(quota.throttled_ns, 1234000);
-}
-
 TEST(the_smallest_quota_on_the_way_up_counts)
 {
     put("proc/self/cgroup", "0::/slice/job/step\n");

@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-enum { DUP = 11, SPLIT = 12, CREATE_GROUP = 13, INTERCOMM = 14, IDUP = 15, MERGE = 16 };
+enum { DUP = 11, SPLIT = 12, CREATE_GROUP = 13, INTERCOMM = 14, IDUP = 15 };
 
 static void begin(const char *stub, int size, int rank)
 {
@@ -105,19 +105,6 @@ TEST(members_are_runs_strides_and_single_ranks_in_their_order)
     CHECK_TEXT(MEMBERS_OF(OUTSIDE, OUTSIDE, OUTSIDE), "-1,-1,-1");
     CHECK_TEXT(entry_of(mpi_abi.comm_world)->members, "0-63");
     CHECK_TEXT(entry_of(mpi_abi.comm_self)->members, "0");
-}
-
-TEST(members_that_do_not_fit_end_in_dots)
-{
-    static int ranks[1000];
-    for (int i = 0; i < 1000; i++)
-        ranks[i] = i * i % 1009;
-    begin("open_mpi", 1100, 0);
-    const char *text = members_of(ranks, 1000);
-    CHECK(strlen(text) > 320);
-    CHECK(strlen(text) < 336);
-    CHECK_TEXT(text + strlen(text) - 4, ",...");
-    CHECK(text[strlen(text) - 5] != ',');
 }
 
 /* The length of a text with this many ranks of three digits, then ranks of two. */
@@ -539,17 +526,6 @@ TEST(an_object_that_mpi_did_not_free_is_found_again)
     struct communicator *object = communicators_detach(key);
     communicators_detached(key, object, false);
     CHECK(communicators_under(key) == object);
-}
-
-TEST(an_object_outlives_the_communicator_that_it_was_created_on)
-{
-    begin("open_mpi", 4, 0);
-    made(0x500000, DUP, LOW, 2);
-    mpi_handle key = communicators_key_of_file(0x700040);
-    communicators_attach(key, 0x500000);
-    freed(0x500000);
-    CHECK_EQUAL(communicators_under(key)->size, 2);
-    communicators_detached(key, communicators_detach(key), true);
 }
 
 TEST(an_object_whose_end_was_not_intercepted_yields_to_the_next_with_its_handle)

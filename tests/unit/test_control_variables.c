@@ -154,11 +154,6 @@ static void check_read(const char *stub)
     CHECK_EQUAL(handles, 0);
 }
 
-TEST(variables_of_all_types_are_read_from_open_mpi)
-{
-    check_read("open_mpi");
-}
-
 TEST(variables_of_all_types_are_read_by_the_standard_abi)
 {
     check_read("standard");

@@ -20,23 +20,6 @@ static struct ledger_peer row(int32_t peer, unsigned call, enum ledger_direction
     return *peers_find(&peers, peer_key(peer, call, direction));
 }
 
-TEST(peers_calls_and_directions_are_counted_apart)
-{
-    begin(1 << 20);
-    peer_add(peers_find(&peers, peer_key(0, 1, LEDGER_SENT)), 1, 0);
-    peer_add(peers_find(&peers, peer_key(0, 1, LEDGER_RECEIVED)), 2, 0);
-    peer_add(peers_find(&peers, peer_key(0, 2, LEDGER_SENT)), 4, 0);
-    peer_add(peers_find(&peers, peer_key(1, 1, LEDGER_SENT)), 8, 0);
-    peer_add(peers_find(&peers, peer_key_in(4095, 0, 1, LEDGER_RECEIVED)), 16, 0);
-    CHECK_EQUAL(peers.count, 5);
-    CHECK_EQUAL(row(0, 1, LEDGER_SENT).bytes, 1);
-    CHECK_EQUAL(row(0, 1, LEDGER_RECEIVED).bytes, 2);
-    CHECK_EQUAL(row(0, 2, LEDGER_SENT).bytes, 4);
-    CHECK_EQUAL(row(1, 1, LEDGER_SENT).bytes, 8);
-    CHECK_EQUAL(peers_find(&peers, peer_key_in(4095, 0, 1, LEDGER_RECEIVED))->direction,
-                4095 << LEDGER_PEER_SLOT_BIT | LEDGER_RECEIVED);
-}
-
 /* A peer whose row lies at this place of the index while that is empty. */
 static int32_t peer_at(uint32_t place)
 {

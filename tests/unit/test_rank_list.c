@@ -12,17 +12,6 @@ TEST(a_list_has_ranks_spans_and_spans_with_steps)
     CHECK_EQUAL(rank_list_count(LIST, 64), 6);
 }
 
-TEST(ranks_beyond_the_job_do_not_count)
-{
-    CHECK_EQUAL(rank_list_count("0-1000:2", 5), 3);
-    CHECK_EQUAL(rank_list_count("8-16", 8), 0);
-}
-
-TEST(a_rank_that_is_named_twice_counts_once)
-{
-    CHECK_EQUAL(rank_list_count("3,0-5,3-4", 64), 6);
-}
-
 TEST(the_largest_numbers_do_not_overflow)
 {
     CHECK(rank_list_is_valid("0-2147483647:2147483647"));

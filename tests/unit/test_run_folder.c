@@ -172,19 +172,6 @@ static void open_beside_the_parent(void)
     CHECK(strstr(folder.moved, folder.path));
 }
 
-/* A script that a rank runs may start an MPI program, which inherits the rank's environment. */
-TEST(a_job_that_starts_while_another_one_runs_leaves_it_alone)
-{
-    skip_if_emulated();
-    CHECK_EQUAL(open_alone("run"), 0);
-    CHECK_TEXT(folder.path, here("run"));
-    CHECK_TEXT(folder.moved, "");
-    CHECK_EQUAL(open_ledger(0), 0);
-    unit_elsewhere(open_beside_the_parent);
-    CHECK(is_there("run/rank-0.ledger"));
-    CHECK(!is_there("run/earlier-1"));
-}
-
 static void end_without_a_file(int world_rank)
 {
     open_both_as_job("4711", world_rank);
@@ -556,22 +543,6 @@ TEST(each_earlier_run_has_its_own_place)
     CHECK_TEXT(content_of("run/earlier-2/rank-0.ledger"), "ledger 2");
 }
 
-TEST(an_earlier_run_of_more_ranks_is_moved_aside_as_a_whole)
-{
-    leave_an_earlier_run("database 0", "ledger 0");
-    for (int rank = 0; rank < 7; rank++) {
-        char path[64];
-        snprintf(path, sizeof path, "run/rank-%d.db", rank);
-        write_file(path, "a database");
-    }
-    for (int rank = 0; rank < 2; rank++)
-        CHECK_EQUAL(
-            run_folder_open(&folder, &(struct run_folder_rank){rank, 2, false, rank == 0}, hear),
-            0);
-    CHECK(!is_there("run/rank-2.db") && !is_there("run/rank-5.db") && !is_there("run/rank-6.db"));
-    CHECK(is_there("run/earlier-1/rank-1.db") && is_there("run/earlier-1/rank-6.db"));
-}
-
 /* Archives of nodes */
 
 static void put_into_archive(int world_rank)
@@ -724,14 +695,6 @@ TEST(a_copy_that_is_not_ours_stays)
     CHECK_EQUAL(ledger_copy(folder.ledger), EEXIST);
     run_folder_remove_ledger(&folder, true);
     CHECK_TEXT(content_of("run/rank-2.ledger"), "another job's");
-}
-
-TEST(the_ledgers_folder_is_removed_with_it)
-{
-    open_with_a_copy();
-    run_folder_remove_ledger(&folder, true);
-    CHECK(!is_there("run/rank-2.ledger"));
-    CHECK_EQUAL(rmdir("fast"), 0);
 }
 
 TEST(a_ledger_folder_that_cannot_be_made_is_said_and_another_taken)
@@ -912,13 +875,6 @@ TEST(a_folder_that_was_renamed_is_found)
     CHECK_TEXT(folder.was, here("run"));
     run_folder_remove_ledger(&folder, true);
     CHECK(!is_there("far/away/rank-2.ledger"));
-}
-
-TEST(a_folder_above_that_was_renamed_is_followed_too)
-{
-    open_both("project/run", 2);
-    CHECK_EQUAL(rename("project", "old"), 0);
-    check_found_in(here("old/run"));
 }
 
 TEST(a_folder_with_the_ledger_on_the_node_is_found_beside_its_old_path)

@@ -547,17 +547,6 @@ TEST(a_record_without_room_ends_and_the_log_goes_on)
     CHECK_EQUAL(check_thread(1, 9), 8);
 }
 
-TEST(where_the_ledger_is_full_the_record_ends_too)
-{
-    begin(LOG);
-    record(1, 9, 1000);
-    while (ledger_chunk(LEDGER_CELLS, 256, 0))
-        ;
-    calls(0, 2, 100);
-    CHECK_EQUAL(the_ledger.header->record_last + 2, (FIRST + 2ull) << WINDOW_BIT);
-    CHECK_EQUAL(recorded_calls(0), 0);
-}
-
 /* An hour ahead, its idea of that time may be milliseconds off. */
 TEST(a_thread_looks_for_the_record_a_thousandth_of_the_time_before_it)
 {

@@ -101,13 +101,6 @@ TEST(a_value_is_read_as_it_is_printed_or_named)
         }
 }
 
-TEST(a_stretch_has_seconds_and_begins_at_one)
-{
-    read_with("COMMPROF_RECORD", "0.25@3600.000000001");
-    CHECK_EQUAL(settings.record.length_ns, 250000000);
-    CHECK_EQUAL(settings.record.begin_ns, 3600000000001);
-}
-
 TEST(a_variable_that_is_no_setting_is_named_once)
 {
     read_with("COMMPROF_OUTPT", "/scratch");
@@ -124,12 +117,6 @@ TEST(calls_are_left_out_by_name_with_or_without_prefix)
     CHECK(!settings_excludes("MPI_Testany"));
     CHECK(!settings_excludes("MPI_Tes"));
     CHECK(!settings_excludes("MPI_Send"));
-}
-
-TEST(a_list_of_nothing_but_commas_leaves_nothing_out)
-{
-    read_with("COMMPROF_EXCLUDE", ",, ,MPI_,");
-    CHECK(!settings_excludes("MPI_Test"));
 }
 
 TEST(a_list_names_whole_words_or_their_beginning)
@@ -153,14 +140,6 @@ static void site_says(const char *text)
     settings_read(complain);
 }
 
-TEST(a_variable_takes_precedence_over_the_site)
-{
-    setenv("COMMPROF_MEMORY", "2M", 1);
-    site_says("memory = 8M\nsamples = 1M\n");
-    CHECK_EQUAL(settings.memory_bytes, 2 << 20);
-    CHECK_EQUAL(settings.samples_bytes, 1 << 20);
-}
-
 TEST(a_malformed_variable_leaves_the_sites_value)
 {
     setenv("COMMPROF_MEMORY", "much", 1);
@@ -182,16 +161,6 @@ TEST(what_is_wrong_in_the_sites_file_is_one_line)
                "site.conf, line 1: typo is not a setting; commprof-run --help lists them");
 }
 
-TEST(the_source_of_a_value_is_known)
-{
-    setenv("COMMPROF_MEMORY", "2M", 1);
-    site_says("memory = 8M\nsamples = 1M\nexclude =\n");
-    CHECK_TEXT(settings_source(index_of("COMMPROF_MEMORY")), "COMMPROF_MEMORY");
-    CHECK_TEXT(settings_source(index_of("COMMPROF_SAMPLES")), "site.conf");
-    CHECK(!settings_source(index_of("COMMPROF_EXCLUDE")));
-    CHECK(!settings_source(index_of("COMMPROF_CLOCK")));
-}
-
 TEST(the_sites_profile_has_defaults_below_all_else)
 {
     setenv("COMMPROF_MEMORY", "8M", 1);
@@ -205,16 +174,6 @@ TEST(the_sites_profile_has_defaults_below_all_else)
     CHECK_EQUAL(settings.memory_bytes, 8 << 20);
     CHECK_TEXT(settings_source(index_of("COMMPROF_MEMORY")), "COMMPROF_MEMORY");
     CHECK(!settings_source(index_of("COMMPROF_UMASK")));
-}
-
-TEST(a_user_may_have_another_profile_than_the_site)
-{
-    setenv("COMMPROF_PROFILE", "full", 1);
-    site_says("profile = site\nmemory = 8M\n");
-    CHECK_EQUAL(settings.samples_bytes, 4 << 20);
-    CHECK_EQUAL(settings.memory_bytes, 8 << 20);
-    read_with("COMMPROF_PROFILE", "small");
-    CHECK_EQUAL(settings.profile, PROFILE_SITE);
 }
 
 TEST(what_commprof_replay_says_of_itself_is_no_setting)

@@ -64,17 +64,6 @@ TEST(a_file_that_is_not_text_is_not_used)
     check_not_used("it is not used: not a text file");
 }
 
-TEST(a_large_file_is_not_used)
-{
-    static char text[SETTINGS_FILE_BYTES + 1];
-    memset(text, '\n', sizeof text);
-    text[snprintf(text, sizeof text, "quiet=1")] = '\n';
-    read_bytes(text, sizeof text - 1);
-    CHECK_TEXT(taken, "quiet=1;");
-    read_bytes(text, sizeof text);
-    check_not_used("it is not used: larger than 16 kB");
-}
-
 TEST(a_pipe_a_folder_and_an_endless_device_are_not_used)
 {
     CHECK(mkfifo("pipe", 0600) == 0);
