@@ -7,8 +7,6 @@
 #include "ledger_reader.h"
 #include "unit.h"
 
-#include <pthread.h>
-
 /* Eight ranks, this one is rank 3. A communicator of ranks 2, 3 and 5 is counted on from the start,
  * so that MPI need not be asked. */
 enum {

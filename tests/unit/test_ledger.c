@@ -7,8 +7,6 @@
 #include <pthread.h>
 #include <sys/resource.h>
 
-enum { CHUNKS_8 = LEDGER_HEADER_BYTES + 8 * LEDGER_CHUNK_BYTES };
-
 static off_t size_of(const char *path)
 {
     struct stat about;
@@ -52,12 +50,6 @@ TEST(nothing_behind_the_end_of_the_file_is_touched)
     CHECK_EQUAL(size_of("ledger"), LEDGER_HEADER_BYTES + chunks * LEDGER_CHUNK_BYTES);
     ledger_touch();
 }
-
-/* Threads */
-
-enum { THREADS = 4 };
-
-enum { APPENDED = 2500 };
 
 /* Ends */
 

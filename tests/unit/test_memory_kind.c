@@ -7,11 +7,9 @@
 #include "record/announce.h"
 #include "record/traffic.h"
 
-#include <pthread.h>
-
 /* A driver that derives an address's memory kind from its upper bits, unless the test sets another;
  * it does not know host memory. */
-enum { PAGE = 4096, REGION = 2 << 20, CHECKED = 64 };
+enum { PAGE = 4096, CHECKED = 64 };
 static char *const HOST = (char *)0x1000000000, *const DEVICE = (char *)0x2000000000,
                    *const MANAGED = (char *)0x3000000000, *const PINNED = (char *)0x4000000000;
 static int all_is = -1; /* enum ledger_memory_kind; -1: by the address */

@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "unit.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <time.h>
