@@ -94,16 +94,11 @@ def runs(tmp_path_factory) -> dict[str, list]:
         "steps of a gpu": [test_gpu.step_rank()],
         "hang": test_stuck.killed(test_stuck.hang_of_all_kinds()),
     }
-    found = {
-        name: [planted.write_ledgers(folder / name, own)]
-        for name, own in ranks.items()
-        if own[0].ended == "running"
-    }
-    found |= {
-        name: [planted.write_databases(folder / name, own)]
-        for name, own in ranks.items()
-        if name not in found
-    }
+    found = {}
+    for name, own in ranks.items():
+        is_live = own[0].ended == "running"
+        write = planted.write_ledgers if is_live else planted.write_databases
+        found[name] = [write(folder / name, own)]
     runs = compared_runs.sides(folder / "sides", {compared_runs.LARGE: 1.5}, blocks=2)
     return {**found, "sides": [*runs[::2], "--", *runs[1::2]]}
 
@@ -112,14 +107,10 @@ def runs(tmp_path_factory) -> dict[str, list]:
 @pytest.mark.parametrize("command", FOR_SCRIPTS)
 def test_every_key_that_a_command_prints_is_defined_and_no_other(report, runs, command):
     stale = set(listed(command, "Keys"))
+    of_sides = {"compare": [runs["sides"]], "replay": [["check", *runs["sides"]]]}
+    of_runs = [words for name, words in runs.items() if name != "sides"]
+    asked = of_sides.get(command, of_runs)
     for form in forms(PARSERS[command]):
-        asked = (
-            [runs["sides"]]
-            if command == "compare"
-            else [["check", *runs["sides"]]]
-            if command == "replay"
-            else [words for name, words in runs.items() if name != "sides"]
-        )
         answers = [report(command, *form, "--json", *words) for words in asked]
         printed = {key for answer in answers if answer.status == 0 for key in keys(answer.rows)}
         assert printed, f"no run of these shows what {command} {form} prints"
@@ -181,11 +172,8 @@ def test_the_versions_that_are_read_are_named():
 def test_every_column_of_the_schema_is_defined_and_no_other():
     connection = sqlite3.connect(":memory:")
     connection.executescript(SCHEMA.read_text())
-    tables = [
-        name
-        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-    ]
-    for table in tables:
+    tables = "SELECT name FROM sqlite_master WHERE type = 'table'"
+    for (table,) in connection.execute(tables).fetchall():
         columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
         title = {"bucket_bound": "bucket"}.get(table, table)
         assert undefined({*columns}, title, COMMON) == set()
@@ -260,11 +248,8 @@ def test_the_recorded_run_can_be_read(report, example, command):
 def test_the_recorded_run_names_no_path_or_host(example):
     recorded = example.read_bytes()
     assert b"host-1" in recorded
-    assert not [
-        name
-        for name in (b"/home", b"/root", b"/usr", b"/tmp", b"train.py", b"env.")
-        if name in recorded
-    ]
+    for name in (b"/home", b"/root", b"/usr", b"/tmp", b"train.py", b"env."):
+        assert name not in recorded
 
 
 def test_each_picture_of_the_gallery_is_small_and_shown():

@@ -168,6 +168,7 @@ def mostly_not_split() -> PlantedJob:
 
 SLOWEST = "none: rank 2 makes the others wait for 2.0 % of a step or more in 2 of 40 steps only"
 FEW = "unknown: rank 2 causes 100.0 % of the waiting, half of that in 4 late arrivals; 8 "
+UNSPLIT = "unknown: in 40 of 40 steps less than half of the time inside MPI is split"
 HEADLINE = "In a step 28.0 ms = 26.0 outside MPI + 1.0 transfer + 1.0 waiting"
 SAID = {
     "without evidence all loops are shown and one can be chosen": (
@@ -313,11 +314,7 @@ SAID = {
         (
             CHOSEN,
             {"slowest_ranks": None, "judged_steps": 0},
-            {
-                "slowest_why": "unknown: in 40 of 40 steps less than half of the time inside "
-                "MPI is "
-                "split"
-            },
+            {"slowest_why": UNSPLIT},
         ),
     ),
 }

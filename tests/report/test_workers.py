@@ -45,9 +45,8 @@ def pids_of(arguments: int) -> set[int]:
 
 def test_nothing_is_forked_where_that_gains_nothing_or_is_unsafe(cores):
     assert pids_of(1) == {PARENT}
-    assert all(len(pids) == 1 for pids in side_by_side(lambda _: pids_of(2), range(2))), (
-        "a child has no children"
-    )
+    of_children = side_by_side(lambda _: pids_of(2), range(2))  # which have none of their own
+    assert all(len(pids) == 1 for pids in of_children)
     ended = threading.Event()
     thread = threading.Thread(target=ended.wait)
     thread.start()
@@ -91,17 +90,18 @@ def started(words: str) -> subprocess.Popen:
         "commprof_report.base.workers import side_by_side; "
     )
     first += "signal.signal(signal.SIGINT, signal.default_int_handler); "
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "report")}
-    return subprocess.Popen(
-        [sys.executable, "-c", first + words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment,
-    )
+    how = {"env": {**os.environ, "PYTHONPATH": str(ROOT / "report")}}
+    how |= dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
+    return subprocess.Popen([sys.executable, "-c", first + words], **how)
 
 
 # the pipe ends when the last of them has ended
 ENDLESS = "side_by_side(lambda _: (os.write(1, b'x'), signal.pause()), range(3))"
+INTERRUPTED = """
+try:
+    list({})
+except KeyboardInterrupt:
+    print(multiprocessing.active_children())"""
 
 
 def test_children_end_with_a_killed_parent():
@@ -112,12 +112,7 @@ def test_children_end_with_a_killed_parent():
 
 
 def test_an_interrupt_ends_all_children():
-    words = f"""
-try:
-    list({ENDLESS})
-except KeyboardInterrupt:
-    print(multiprocessing.active_children())"""
-    with started(words) as parent:
+    with started(INTERRUPTED.format(ENDLESS)) as parent:
         assert parent.stdout.read(3) == b"xxx"
         parent.send_signal(signal.SIGINT)
         assert parent.communicate() == (b"[]\n", b"")
@@ -126,16 +121,9 @@ except KeyboardInterrupt:
 @pytest.mark.parametrize("child", range(3))
 def test_an_interrupt_ends_a_child_that_has_just_begun(child):
     """Sent by the child, before its parent can know of it."""
-    interrupt = (
-        f"lambda place: (os.kill(os.getppid(), signal.SIGINT) if place == {child} else "
-        "None, signal.pause())"
-    )
-    words = f"""
-try:
-    list(side_by_side({interrupt}, range(3)))
-except KeyboardInterrupt:
-    print(multiprocessing.active_children())"""
-    with started(words) as parent:
+    by = f"os.kill(os.getppid(), signal.SIGINT) if place == {child} else None"
+    one = f"lambda place: ({by}, signal.pause())"
+    with started(INTERRUPTED.format(f"side_by_side({one}, range(3))")) as parent:
         assert parent.communicate() == (b"[]\n", b"")
 
 
