@@ -70,6 +70,7 @@ from .verdict import (
     MOSTLY_LEVEL,
     NEGOTIATED,
     NOTABLE,
+    jobs,
     spans,
     sums_of,
 )

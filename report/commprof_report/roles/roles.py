@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, namedtuple
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from statistics import fmean
 
 from ..base import (
@@ -18,7 +18,6 @@ from ..base import (
     Field,
     Groups,
     Row,
-    attempt,
     gathered,
     members_shown,
     np,
@@ -36,7 +35,7 @@ from ..late import (
     Late,
 )
 from ..run import cells_of, view_rows
-from .world import CONTROL_BYTES, FEWEST, Chain, Group, World, ways, world_of
+from .world import CONTROL_BYTES, FEWEST, Chain, Group, World, ways
 
 ALONE, UNUSED, WORLD, CONTROL, IO = "each rank alone", "not used", "world", "control only", "I/O"
 PIPELINE, REPLICA, TENSOR, UNCLEAR = (
@@ -64,11 +63,6 @@ WORDS = {
     TENSOR: {"tensor", "tp"},
     PIPELINE: {"pipeline", "pp"},
 }
-
-
-def of_run(connection: Connection, named: Callable[[World], dict[str, str]]) -> dict[str, str]:
-    """Names of communicators, by one of the functions below; none if that fails."""
-    return attempt("Communicators", lambda: named(world_of(connection))) or {}
 
 
 def roles(world: World) -> dict[str, str]:
@@ -328,20 +322,17 @@ def communicator_rows(connection: Connection, roles: Mapping[str, str]) -> list[
     """roles: by identity."""
     nothing = {"count": 0, "volume_bytes": 0, "total_ns": 0, "top_call": None, "device_ns": None}
     used = {row.identity: row for row in view_rows(connection, COMMUNICATOR_USE)}
-    found = query.run(connection, "roles/communicators")
-    names = [column[0] for column in found.description]
-    known = (dict(zip(names, values)) for values in found)
     rows = [
         CommunicatorRow(
-            **each,
-            role=roles.get(each["identity"]),
+            **row._asdict(),
+            role=roles.get(row.identity),
             **{
-                name: getattr(used.get(each["identity"]), name, value)
+                name: getattr(used.get(row.identity), name, value)
                 for name, value in nothing.items()
             },
         )
-        for each in known
-        if cells_of(connection).has("identity", each["identity"])
+        for row in query.rows(connection, "roles/communicators")
+        if cells_of(connection).has("identity", row.identity)
     ]
     return sorted(
         rows,
@@ -356,17 +347,20 @@ def communicator_rows(connection: Connection, roles: Mapping[str, str]) -> list[
 NOTABLE = threshold("roles.slow-stage")
 
 
-# A rank's times: inside MPI on all threads, without set-up; outside MPI, set-up included in MPI, on
-# the thread that spends most time inside. NCCL's messages wait on the device.
-StageTimesRow = namedtuple("StageTimesRow", "rank counted_ns inside_ns outside_ns has_nccl")
-
-
-class Stage(namedtuple("Stage", "times wait_ns split_ns")):
-    """Times of a stage's rank, and how much of its time inside MPI was split."""
+class Stage(
+    namedtuple(
+        "Stage",
+        "rank counted_ns inside_ns outside_ns has_nccl wait_ns split_ns",
+        defaults=(0, 0),
+    )
+):
+    """A stage's rank, and its times: inside MPI on all threads, without set-up; outside MPI, set-up
+    included in MPI, on the thread that spends most time inside; waiting, and how much of that
+    inside was split. NCCL's messages wait on the device."""
 
     @property
     def bubble(self) -> float:
-        return self.wait_ns / self.times.counted_ns
+        return self.wait_ns / self.counted_ns
 
 
 STAGE = (
@@ -410,7 +404,8 @@ StageRow = row_type("StageRow", STAGE)
 Pipelines = namedtuple("Pipelines", "rows graph")
 
 
-def stage_times(connection: Connection) -> list[Row]:
+def stage_times(connection: Connection) -> list[Stage]:
+    """Without their waiting."""
     cells = cells_of(connection).whole
     threads = sums(cells, ["world_rank", "thread"], is_mpi_call)
     ranks, rank = Groups(threads.of), np.unique(threads.of).tolist()
@@ -419,17 +414,17 @@ def stage_times(connection: Connection) -> list[Row]:
     nccl = connection.execute("SELECT DISTINCT world_rank FROM peer WHERE communicator > 0")
     has_nccl = {rank for (rank,) in nccl}
     return [
-        StageTimesRow(rank, counted_ns, own_ns, max(counted_ns - most_ns, 0), int(rank in has_nccl))
+        Stage(rank, counted_ns, own_ns, max(counted_ns - most_ns, 0), int(rank in has_nccl))
         for rank, counted_ns in sorted(cells.counted.items())
         for own_ns, most_ns in [inside.get(rank, (0, 0))]
     ]
 
 
-def pipelines(world: World, times: Iterable[Row], late: Late) -> Pipelines:
+def pipelines(world: World, times: Iterable[Stage], late: Late) -> Pipelines:
     """All pipelines, with the stages of each from first to last."""
     replicas = [group for group in world.groups if role(group, world) == REPLICA]
     split = {row.rank: (row.wait_ns, row.wait_ns + row.transfer_ns) for row in late.ranks}
-    of_ranks = {row.rank: Stage(row, *split.get(row.rank, (0, 0))) for row in times}
+    of_ranks = {row.rank: Stage(*row[:5], *split.get(row.rank, (0, 0))) for row in times}
     waited_for = ranks_waited_for(world.graph.chains, of_ranks, late)
     rows: list[Row] = []
     for number, chain in enumerate(world.graph.chains, 1):
@@ -485,17 +480,12 @@ def stages_of(
     known = [
         of_ranks[rank]
         for rank in ranks
-        if rank in of_ranks
-        and of_ranks[rank].times.counted_ns
-        and not of_ranks[rank].times.has_nccl
+        if rank in of_ranks and of_ranks[rank].counted_ns and not of_ranks[rank].has_nccl
     ]
     coverage = coverage_of(known)
     waited_for = keeping_waiting(known, waited_for) if coverage >= COVERED else set()
-    last = len(ranks) - 1
     rows = []
-    for stage, rank in enumerate(ranks):
-        before = ranks[stage - 1] if stage else None
-        after = ranks[stage + 1] if stage < last else None
+    for stage, (before, rank, after) in enumerate(zip((None, *ranks), ranks, (*ranks[1:], None))):
         own = of_ranks.get(rank)
         label = next((group.described.label for group in replicas if rank in group.ranks), None)
         shown = own if own in known else None
@@ -511,13 +501,13 @@ def stages_of(
                 replica_communicator=label,
                 wait_ns=shown.wait_ns if shown and coverage >= COVERED else None,
                 bubble_share=shown.bubble if shown and coverage >= COVERED else None,
-                outside_share=shown.times.outside_ns / shown.times.counted_ns if shown else None,
+                outside_share=shown.outside_ns / shown.counted_ns if shown else None,
                 coverage=coverage,
                 forward_bytes=sent.get((rank, after), 0),
                 backward_bytes=sent.get((rank, before), 0),
                 is_waited_for=int(len(known) == len(ranks) and rank in waited_for),
                 is_direction_known=int(chain.is_direction_known),
-                has_nccl=own and own.times.has_nccl,
+                has_nccl=own and own.has_nccl,
             )
         )
     return rows
@@ -527,9 +517,9 @@ def keeping_waiting(stages: Sequence[Stage], named: Collection[int]) -> set[int]
     """The named ranks among a pipeline's for which its other stages wait notably more than these
     themselves."""
     return {
-        own.times.rank
+        own.rank
         for own in stages
-        if own.times.rank in named
+        if own.rank in named
         and len(stages) > 1
         and fmean(other.bubble for other in stages if other is not own) - own.bubble >= NOTABLE
     }
@@ -537,5 +527,5 @@ def keeping_waiting(stages: Sequence[Stage], named: Collection[int]) -> set[int]
 
 def coverage_of(stages: Sequence[Stage]) -> float:
     """The part of their time inside MPI that was split."""
-    inside_ns = sum(stage.times.inside_ns for stage in stages)
+    inside_ns = sum(stage.inside_ns for stage in stages)
     return min(1.0, sum(stage.split_ns for stage in stages) / inside_ns) if inside_ns else 1.0

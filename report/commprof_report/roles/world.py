@@ -8,20 +8,19 @@ exchange none with each other.
 
 from __future__ import annotations
 
-from collections import Counter, namedtuple
+from collections import namedtuple
 from collections.abc import Collection, Iterable, Sequence
 
 from ..base import (
     Connection,
-    Flags,
     Groups,
     Members,
     NONE,
     Row,
-    Sums,
     Texts,
     View,
     among,
+    by,
     by_rank,
     gathered,
     grouped,
@@ -33,6 +32,7 @@ from ..base import (
     total,
     whole,
 )
+from ..late import jobs
 from ..run.sampled import Calls, communicators, sampled
 from ..run.selection import cells_of, run_communicators, traffic_classify
 
@@ -45,16 +45,15 @@ USES = View(  # how many calls of which size, and the bytes that they move
     {
         **own("identity", "call", "family", "bytes"),
         "count": total("count"),
-        "message_bytes": lambda groups: np.where(are_alone(groups), 0, groups.sum("message_bytes")),
+        "message_bytes": lambda groups: np.where(  # collectives of one rank move nothing
+            (groups.size == 1) & groups.is_in("family", "collective", "neighborhood"),
+            0,
+            groups.sum("message_bytes"),
+        ),
     },
     lambda groups: (groups.place("identity"), groups.place("call"), groups.bytes),
     where=among("measure", "call", "captured"),
 )
-
-
-def are_alone(groups: Sums) -> Flags:
-    """Collectives of one rank move nothing."""
-    return (groups.size == 1) & groups.is_in("family", "collective", "neighborhood")
 
 
 class Group(namedtuple("Group", "described ranks use")):
@@ -172,11 +171,8 @@ def ways(group: Group) -> list[tuple]:
 
 
 def partitions_of(groups: Sequence[Group], read: frozenset[int]) -> frozenset[tuple]:
-    alike: dict[tuple, set[frozenset[int]]] = {}
-    for group in groups:
-        for way in ways(group) if group.ranks else []:
-            alike.setdefault(way, set()).add(group.ranks)
-    return frozenset(way for way, parts in alike.items() if covers_once(parts, read))
+    alike = gathered((way, group.ranks) for group in groups if group.ranks for way in ways(group))
+    return frozenset(way for way, parts in alike.items() if covers_once({*parts}, read))
 
 
 def busy_of(groups: Sequence[Group], world_size: int) -> dict[int, list[Group]]:
@@ -259,29 +255,24 @@ def graph(rows: Iterable[Row], times: Iterable[Row] = ()) -> Graph:
 def _neighbours(rows: Sequence[Row]) -> dict[int, list[int]]:
     """For each rank the ranks with which it exchanges bulk messages; ranks without any are left
     out."""
-    exchanged: Counter[tuple[int, int]] = Counter()
-    messages: Counter[tuple[int, int]] = Counter()
-    for row in rows:
-        pair = (min(row.sender, row.receiver), max(row.sender, row.receiver))
-        exchanged[pair] += row.bytes
-        messages[pair] += row.count
-    bulk = threshold("roles.bulk") * max(exchanged.values(), default=0)
+    exchanged = by(rows, lambda row: tuple(sorted((row.sender, row.receiver))))
+    sums = {
+        pair: (sum(row.bytes for row in own), sum(row.count for row in own))
+        for pair, own in sorted(exchanged.items())
+    }
+    bulk = threshold("roles.bulk") * max((moved for moved, _ in sums.values()), default=0)
     return gathered(
         pair
-        for (one, other), exchanged_bytes in sorted(exchanged.items())
-        if exchanged_bytes and exchanged_bytes >= bulk and messages[one, other] >= FEWEST
+        for (one, other), (moved, messages) in sums.items()
+        if moved and moved >= bulk and messages >= FEWEST
         for pair in ((one, other), (other, one))
     )
 
 
 def _components(neighbours: dict[int, list[int]]) -> list[list[int]]:
     """The connected components, in the order of their lowest ranks, each sorted."""
-    found: list[set[int]] = []
-    for rank, others in neighbours.items():
-        group = {rank, *others}
-        touched = [each for each in found if not group.isdisjoint(each)]
-        found = [each for each in found if group.isdisjoint(each)] + [group.union(*touched)]
-    return sorted(map(sorted, found))
+    joined = {rank: (rank, *others) for rank, others in neighbours.items()}
+    return sorted(map(sorted, jobs([*neighbours], joined))) if neighbours else []
 
 
 def _walk(start: int, neighbours: dict[int, list[int]]) -> tuple[int, ...]:
@@ -373,6 +364,5 @@ def _chain(ranks: Sequence[int], sent: dict[tuple[int, int], int]) -> Chain:
     forward = sum(sent.get(pair, 0) for pair in zip(ranks, ranks[1:]))
     backward = sum(sent.get(pair, 0) for pair in zip(ranks[1:], ranks))
     is_known = abs(forward - backward) > ALIKE * (forward + backward)
-    if backward > forward and is_known:
-        return Chain(tuple(ranks[::-1]), True)
-    return Chain(tuple(ranks), is_known)
+    is_reversed = is_known and backward > forward
+    return Chain(tuple(ranks[::-1] if is_reversed else ranks), is_known)

@@ -16,7 +16,7 @@ from commprof_report.roles.world import (
     graph,
     partitions_of,
 )
-from commprof_report.roles.roles import Stage, StageTimesRow, keeping_waiting, role
+from commprof_report.roles.roles import Stage, keeping_waiting, role
 
 WHOLE = 1_000_000
 
@@ -78,7 +78,7 @@ def direction(difference: float) -> str:
 def lead(share: float) -> str:
     """A stage that waits for nothing, before one that waits for this share of the time."""
     stages = [
-        Stage(StageTimesRow(rank, WHOLE, 0, 0, 0), wait_ns, wait_ns)
+        Stage(rank, WHOLE, 0, 0, 0, wait_ns, wait_ns)
         for rank, wait_ns in ((0, 0), (1, round(share * WHOLE)))
     ]
     return "slow stage" if keeping_waiting(stages, {0}) else "no slow stage"
