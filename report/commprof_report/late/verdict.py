@@ -35,11 +35,10 @@ from ..base import (
     Ints,
     TextInts,
     Texts,
-    by_rank,
     found_in,
+    gathered,
     grouped,
     np,
-    numbered,
     threshold,
     whole,
 )
@@ -144,12 +143,9 @@ Blame = namedtuple("Blame", "named calls")
 CallCause = namedtuple("CallCause", "call identity named cost_ns")
 NOBODY = Blame(None, [])
 # The arrivals, in order of time, at which units are compared; units and sets of them have numbers.
-# By a unit that was late at an arrival: arrival, unit, cost_ns. By arrival: compared, the set of
-# units (-1: nobody was late); awaited, the unit that could have been late (-1: any). By set: sizes.
-# By member of a set: set_of_member, member.
-Compared = namedtuple(
-    "Compared", "arrival unit cost_ns compared awaited sizes set_of_member member"
-)
+# By a unit that was late at an arrival: arrival, unit, cost_ns. By arrival: compared, the number of
+# the set (-1: nobody was late); awaited, the unit that could have been late (-1: any).
+Compared = namedtuple("Compared", "arrival unit cost_ns compared awaited sets")
 
 
 def blame(
@@ -466,48 +462,29 @@ class Suspects:
         is_costly = np.bincount(at, costs.cost_ns, len(first)) > 0
         identity = np.where(is_costly & (compared_ns > 0), costs.identity[first], NONE)
         compared, sets = self._sets(arrival, unit, identity)
-        sizes = np.array([len(each) for each in sets], np.int64)
-        return Compared(
-            arrival,
-            unit,
-            groups.sum(costs.compared_ns[late]),
-            compared,
-            found_in((costs.awaited_rank[first],), (self.all,)),
-            sizes,
-            np.repeat(np.arange(len(sizes)), sizes),
-            np.array([unit for own in sets for unit in own], np.int64),
-        )
+        awaited = found_in((costs.awaited_rank[first],), (self.all,))
+        return Compared(arrival, unit, groups.sum(costs.compared_ns[late]), compared, awaited, sets)
 
     def _sets(
         self, arrival: Ints, unit: Ints, identity: TextInts
-    ) -> tuple[Ints, list[tuple[int, ...]]]:
-        """By arrival the number of the units that are compared, and these. Without a cost
-        (identity: NONE) there is a row for each rank that could have been late."""
-        sets: dict[tuple[int, ...], int] = {}
-        compared = np.full(len(identity), -1)
+    ) -> tuple[Ints, list[frozenset[int]]]:
+        """By arrival the number of the units that are compared, and these: the callers, and units
+        that were late though they did not call. Without a cost (identity: NONE) there is a row for
+        each rank that could have been late."""
         callers = {  # by communicator
-            number: tuple(
-                np.unique(found_in((np.array(sorted(own), np.int64),), (self.all,))).tolist()
-            )
-            for number in np.unique(identity[identity != NONE]).tolist()
-            for own in [self.members.get(number, self.units)]
+            number: frozenset(found_in((np.array([*own], np.int64),), (self.all,)).tolist())
+            for number in np.unique(identity).tolist()
+            for own in [() if number == NONE else self.members.get(number, self.units)]
         }
-        for number, called in callers.items():
-            compared[identity == number] = sets.setdefault(called, len(sets))
-        known = [(number, each) for number, called in callers.items() for each in called]
-        keys = list(np.array(known, np.int64).reshape(-1, 2).T)
-        others = np.flatnonzero(found_in((identity[arrival], unit), keys) < 0)
-        apart, unit = Groups(arrival[others]), unit[others]
-        at = arrival[others[apart.first]]
-        alike = identity[at]  # by arrival with others, a number for the same communicator and units
-        for place in range(apart.counts.max(initial=0)):
-            has_more = apart.counts > place
-            alike[has_more] = numbered(alike[has_more], unit[apart.first[has_more] + place])
-        for _, arrivals in by_rank(numbered(alike, apart.counts, identity[at])):
-            own = unit[apart.first[arrivals[0]] :][: apart.counts[arrivals[0]]].tolist()
-            called = tuple(sorted({*own, *callers.get(int(identity[at[arrivals[0]]]), ())}))
-            compared[at[arrivals]] = sets.setdefault(called, len(sets))
-        return compared, list(sets)
+        late = gathered(zip(arrival.tolist(), unit.tolist()))
+        keys = [
+            (number, frozenset(late.get(at, ())) - callers[number])
+            for at, number in enumerate(identity.tolist())
+        ]
+        sets = {(number, more): callers[number] | more for number, more in dict.fromkeys(keys)}
+        known = dict.fromkeys(filter(None, sets.values()))
+        numbers = {own: place for place, own in enumerate(known)}
+        return np.array([numbers.get(sets[key], -1) for key in keys], np.int64), list(numbers)
 
 
 def costliest(compared: Compared) -> Flags:
@@ -525,8 +502,7 @@ def _chance(
     """The probability that a unit costs as much as this one or more, if units change places in each
     block of the arrivals at which it could have been late: those that could have been late at the
     same ones; 1 if it is at least `most`. is_counted: whether what an arrival costs counts."""
-    is_own = np.zeros(len(compared.sizes) + 1, bool)  # by set
-    is_own[compared.set_of_member[compared.member == unit]] = True
+    is_own = np.array([*(unit in each for each in compared.sets), False])  # by set
     own = np.flatnonzero(is_own[compared.compared] & np.isin(compared.awaited, (-1, unit)))
     number = _number_of_blocks(len(own), is_brief)
     if number < FEWEST_BLOCKS:
@@ -534,7 +510,7 @@ def _chance(
     block = np.repeat(np.arange(number), [end - begin for begin, end in spans(len(own), number)])
     # arrivals of a block are added up at which the same units could have been late
     order, groups = grouped(block, compared.compared[own])
-    sizes = compared.sizes[compared.compared[own[order[groups.first]]]]
+    sizes = np.array([*map(len, compared.sets)])[compared.compared[own[order[groups.first]]]]
     group_of = np.full(len(compared.compared), -1)
     group_of[own[order]] = groups.of_row
     is_late = group_of[compared.arrival] >= 0
