@@ -74,16 +74,8 @@ class Loops:
 
     def alphabet(self, loop: int) -> frozenset[int]:
         """All tokens in the body, also in the loops in it."""
-        own: set[int] = set()
-        for symbol in self.bodies[loop]:
-            own |= {symbol} if symbol >= 0 else self.alphabet(self.loop_of(symbol))
-        return frozenset(own)
-
-    def loop_of(self, symbol: Symbol) -> int:
-        return self.uses[-1 - symbol][0]
-
-    def in_a_row(self, loop: int) -> float:
-        return self.iterations(loop) / max(1, len(self.runs[loop]))
+        bodies = (self.bodies[one] for one in {loop, *self.inner(loop)})
+        return frozenset(symbol for body in bodies for symbol in body if symbol >= 0)
 
     def symbol(self, loop: int, iterations: int) -> Symbol:
         use = loop, iterations if self.is_exact else 0
@@ -93,7 +85,7 @@ class Loops:
 
     def inner(self, loop: int) -> set[int]:
         """All loops inside the loop."""
-        direct = {self.loop_of(symbol) for symbol in self.bodies[loop] if symbol < 0}
+        direct = {self.uses[-1 - symbol][0] for symbol in self.bodies[loop] if symbol < 0}
         return direct.union(*(self.inner(one) for one in direct))
 
 
@@ -125,9 +117,8 @@ def find_again(known: Loops, loop: int, place: Ints) -> Loops:
     symbols, starts = found.tokens.astype(np.int64), np.arange(len(place) + 1)
     for one in sorted({*known.inner(loop), loop}):
         size = len(known.bodies[one])
-        if len(symbols) >= size:
-            merged = _merged(found, symbols, starts, size, one, one == loop)
-            symbols, starts = _replaced(found, symbols, starts, size, merged)
+        merged = _merged(found, symbols, starts, size, one, one == loop)
+        symbols, starts = _replaced(found, symbols, starts, size, merged)
     return found
 
 
@@ -149,7 +140,6 @@ def _merged(
     begins, ends = edges[::2], edges[1::2]
     is_long = ends - begins >= size
     merged: list[Merged] = []
-    loops: dict[int, None] = {}
     taken = 0
     for begin, end in zip(begins[is_long].tolist(), (ends[is_long] + size).tolist()):
         begin = max(begin, taken)
@@ -161,9 +151,9 @@ def _merged(
         iterations = (end - begin - before) // size
         found.runs[loop].append(Run(starts[begin : end + 1], before, iterations, size))
         merged.append((begin + before, iterations, loop))
-        loops[loop] = None
         taken = begin + before + iterations * size
     if is_outermost or not found.is_exact:
+        loops = dict.fromkeys(loop for *_, loop in merged)
         for loop in loops if only is None else [only]:
             merged += _alone(found, symbols, starts, merged, loop)
     return sorted(merged)
@@ -321,13 +311,14 @@ def _levels(line: Line, loops: Loops) -> list[Level]:
 def _has_the_work(line: Line, loops: Loops, loop: int, outer: Flags, inner: Flags) -> bool:
     """Whether the inner loop makes nearly all bulk collectives of the outer one, or else calls. Of
     messages alone, it must exchange some, several times: no bursts of starts, no spins."""
-    if loops.in_a_row(loop) <= SEVERAL * TWICE:
+    in_a_row = loops.iterations(loop) / max(1, len(loops.runs[loop]))
+    if in_a_row <= SEVERAL * TWICE:
         return False
     data = line.kind == Kind.DATA
     own, kinds = outer & inner, line.kind[outer & inner]
     if (kinds >= Kind.MESSAGE).all():
         is_exchange = len(loops.alphabet(loop)) > 1 and (kinds == Kind.MESSAGE).any()
-        return is_exchange and loops.in_a_row(loop) >= OFTEN and not (data & outer).any()
+        return is_exchange and in_a_row >= OFTEN and not (data & outer).any()
     counted = data if (data & outer).any() else np.ones(len(data), bool)
     return bool((own & counted).sum() > INNER * (outer & counted).sum())
 

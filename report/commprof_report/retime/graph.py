@@ -81,6 +81,7 @@ class Graph:
     def __init__(self, calls: Calls, chains: Chains, members: Members, depends: Depends) -> None:
         self.calls, self.chains = calls, chains
         count, ends = len(calls), len(calls) + len(chains)
+        self.ends = slice(count, ends)
         of_chain = Groups(calls.chain)
         assert len(of_chain) == len(chains), "a chain has no call"
         self.first, self.last = of_chain.first, of_chain.first + of_chain.counts - 1
@@ -95,24 +96,25 @@ class Graph:
             calls.start_ns[members.call] + members.delta_ns
         )
         self.times_ns = np.append(times_ns, reached_ns)
+        self.played_ns = int(self.lasts_ns(self.times_ns).sum())
         # what ended after the call cannot have held it up: an eager message, an error of clocks
         depends = depends.take(
             self.times_ns[depends.source] + depends.delta_ns <= calls.end_ns[depends.call]
         )
-        self.depends = depends
+        self.of_calls = depends.take(depends.source < count)  # on other calls, not on groups
         ready_ns = calls.start_ns.copy()
         np.maximum.at(ready_ns, depends.call, self.times_ns[depends.source] + depends.delta_ns)
-        self.ready_ns = ready_ns  # when all that the call depends on had started
+        # ready: all that the call depends on had started
         self.transfer_ns = calls.end_ns - ready_ns
         self.own_ns = self.transfer_ns * calls.is_own
         self.gap_ns = np.zeros(ends, np.int64)
         self.gap_ns[self.following] = times_ns[self.following] - calls.end_ns
         self.gap_ns[self.first] = calls.start_ns[self.first] - chains.begin_ns
-        zeros = np.zeros(count, np.int64)
+        self.unchanged = Change(self.gap_ns, self.transfer_ns)
         self._order_nodes(
             np.concatenate([self.following, self.following[depends.call], ends + members.group]),
             np.concatenate([np.arange(count), depends.source, members.call]),
-            np.concatenate([zeros, depends.delta_ns, members.delta_ns]),
+            np.concatenate([np.zeros(count, np.int64), depends.delta_ns, members.delta_ns]),
         )
 
     def _order_nodes(self, target: Ints, source: Ints, delta_ns: Ints) -> None:
@@ -133,10 +135,6 @@ class Graph:
         edges = np.append(self.first_edges, len(target))[upto - self.unbound]
         bounds = (is_narrow, upto[:-1], upto[1:], edges[:-1], edges[1:])  # of nodes, of edges
         self.bounds = list(zip(*(part.tolist() for part in bounds)))
-
-    @property
-    def unchanged(self) -> Change:
-        return Change(self.gap_ns, self.transfer_ns)
 
     def play(self, change: Change) -> Ints:
         """The time of each node."""
@@ -168,14 +166,12 @@ class Graph:
         is_own = np.isin(self.chains.world_rank, ranks)[self.calls.chain]
         lead_ns = np.zeros(len(self.calls), np.int64)
         members, of_own = self.members, is_own[self.members.call]
-        if len(members):
-            at_ns = starts_ns[members.call] + members.delta_ns
-            others_ns = np.full(int(members.group.max()) + 1, FAR_NS)
-            groups = Groups(members.group[~of_own])
-            others_ns[members.group[~of_own][groups.first]] = groups.max(at_ns[~of_own])
-            np.maximum.at(lead_ns, members.call[of_own], (at_ns - others_ns[members.group])[of_own])
-        depends = self.depends.take(self.depends.source < len(self.calls))
-        depends = depends.take(is_own[depends.source] & ~is_own[depends.call])
+        at_ns = starts_ns[members.call] + members.delta_ns
+        others_ns = np.full(len(self.times_ns) - self.ends.stop, FAR_NS)  # by group
+        groups = Groups(members.group[~of_own])
+        others_ns[members.group[~of_own][groups.first]] = groups.max(at_ns[~of_own])
+        np.maximum.at(lead_ns, members.call[of_own], (at_ns - others_ns[members.group])[of_own])
+        depends = self.of_calls.take(is_own[self.of_calls.source] & ~is_own[self.of_calls.call])
         waited_ns = starts_ns[depends.source] + depends.delta_ns - starts_ns[depends.call]
         np.maximum.at(lead_ns, depends.source, waited_ns)
         return lead_ns
@@ -183,32 +179,23 @@ class Graph:
     def met(self) -> np.ndarray:
         """The ranks, two in a row, of calls that depend on each other."""
         rank, members = self.chains.world_rank[self.calls.chain], self.members
-        depends = self.depends.take(self.depends.source < len(self.calls))
         is_same = members.group[1:] == members.group[:-1]
         of_members = np.stack([rank[members.call[:-1]], rank[members.call[1:]]], 1)[is_same]
-        of_calls = np.stack([rank[depends.call], rank[depends.source]], 1)
+        of_calls = np.stack([rank[self.of_calls.call], rank[self.of_calls.source]], 1)
         return np.unique(np.concatenate([of_members, of_calls]), axis=0)
-
-    @property
-    def ends(self) -> slice:
-        return slice(len(self.calls), len(self.calls) + len(self.chains))
 
     def lasts_ns(self, times_ns: Ints) -> Ints:
         """How long each window lasts, if its nodes have these times."""
         order, windows = grouped(self.chains.window)
         return windows.max(times_ns[self.ends][order]) - windows.min(self.chains.begin_ns[order])
 
-    @property
-    def played_ns(self) -> int:
-        return int(self.lasts_ns(self.times_ns).sum())
-
     def useful_ns(self) -> Ints:
         """Time outside MPI and in files, by chain. Between calls that overlap, as in a damaged
         file, is none."""
-        chains = np.arange(len(self.chains))
-        chain = np.concatenate([self.calls.chain, chains, self.calls.chain])
+        count, chain = len(self.chains), self.calls.chain
         spent_ns = np.maximum(np.append(self.gap_ns, self.own_ns), 0)
-        return np.bincount(chain, spent_ns, len(chains)).astype(np.int64)
+        chains = np.concatenate([chain, np.arange(count), chain])
+        return np.bincount(chains, spent_ns, count).astype(np.int64)
 
 
 def _play_edges(
