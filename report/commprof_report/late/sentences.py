@@ -12,14 +12,12 @@ from .marks import HANDED, NOTABLE_LEAD, Last
 from .verdict import (
     COVERED,
     FEWEST_BLOCKS,
-    FEWEST_TRANSFERS,
     MAJORITY,
     NOTABLE,
     SHORTEST_NS,
     CallCause,
     Named,
     enough_arrivals,
-    is_concentrated,
     is_too_few,
     late_arrivals,
     main_arrivals,
@@ -233,10 +231,7 @@ def cause_text(late: Late) -> str:
             f"{units.agreeing('cause', len(row.late_ranks))} {units.share(row.late_share)} of the "
             f"waiting{when_text(late)}"
         )
-    analysed = row.collectives + row.message_calls
-    is_few = row.transfer_calls < FEWEST_TRANSFERS
-    is_few &= row.verdict is Kind.TRANSFER and is_concentrated(row.transfer_calls, analysed)
-    return few_text(row) if is_few else ""
+    return ""
 
 
 def when_text(late: Late) -> str:
