@@ -198,9 +198,10 @@ def _data_operations(
     waiting: threads, by rank."""
     texts, calls, _, _ = sampled(connection)
     _, is_large = told(connection, calls, texts)
-    is_data = known.which(calls.call, texts, lambda call: call.family in DATA) & (
-        is_large | known.which(calls.call, texts, lambda call: call.is_moving)
+    is_large |= known.which(  # whatever the size
+        calls.call, texts, lambda call: call.library == "nccl" or call.family == "completion"
     )
+    is_data = is_large & known.which(calls.call, texts, lambda call: call.family in DATA)
     calls = calls.take(is_data & np.isin(calls.world_rank, [*waiting]))
     is_timed = calls.device_start_ns != NONE
     calls = calls.changed(
@@ -228,17 +229,12 @@ def region_of(
     name: str, visits: dict[int, list[Span]], busy: Mapping[int, Sequence[Span]]
 ) -> WaitRegion | None:
     """None: in most of the time in its visits nobody communicates at all."""
-    whole_ns = of_busy_ns = communicating_ns = 0
-    for rank, own in visits.items():
-        own_ns, spent_ns = np.diff(own)[:, 0], covered_ns(busy.get(rank, ()), own)
-        whole_ns += int(own_ns.sum())
-        of_busy_ns += int(own_ns[spent_ns > 0].sum())
-        communicating_ns += int(spent_ns.sum())
-    return (
-        WaitRegion(name, visits, whole_ns, communicating_ns)
-        if of_busy_ns >= threshold("late.communicated") * whole_ns > 0
-        else None
-    )
+    of_ranks = [
+        (np.diff(own)[:, 0], covered_ns(busy.get(rank, ()), own)) for rank, own in visits.items()
+    ]
+    own_ns, spent_ns = (np.concatenate(part) for part in zip(*of_ranks))
+    is_own = own_ns[spent_ns > 0].sum() >= threshold("late.communicated") * own_ns.sum() > 0
+    return WaitRegion(name, visits, int(own_ns.sum()), int(spent_ns.sum())) if is_own else None
 
 
 def last_at_marks(
@@ -319,15 +315,48 @@ def _judged(
     thinned: float = 1.0,
     open_ns: Open = {},
 ) -> Last:
+    """The test of verdict.py with steps in place of late arrivals, and what the last rank is behind
+    in place of waiting. arrivals: step, rank, aligned time, length. thinned: how many steps each
+    one stands for."""
     steps = gathered((step, own) for step, *own in sorted(arrivals))
     lengths_ns = {step: fmean(length_ns for *_, length_ns in own) for step, own in steps.items()}
     first = set(warm_up(lengths_ns))
-    judged = {
+    times = {
         step: {rank: time_ns for rank, time_ns, _ in own}
         for step, own in steps.items()
         if len(own) > 1 and step not in first
     }
-    return judge(region, judged, lengths_ns, error_ns, thinned, open_ns)
+    last = last_ranks(times, lengths_ns, error_ns, open_ns)
+    behind_ns = sum(max(distances(of_step).values()) for of_step in times.values())
+    ranks = sorted({rank for of_step in times.values() for rank in of_step})
+    waits_ns = {
+        rank: sum(max(own.values()) - own[rank] for own in times.values() if rank in own)
+        for rank in ranks
+    }
+    found = Last(region, len(times), last, behind_ns, waits_ns)
+    if len(times) < FEWEST_BLOCKS or not last:
+        return found
+    late, leads_ns = zip(*(last.get(step, (None, 0.0)) for step in times))
+    costs = costs_of(range(len(times)), late, leads_ns)
+    least_ns = NOTABLE * thinned * sum(lengths_ns[step] for step in times)
+    named = blame(
+        costs, Participants(ranks), lambda own: round(thinned * sooner_ns(times, own)), least_ns
+    ).named
+    is_notable = named and named.gain_ns >= least_ns
+    found = found._replace(named=named if is_notable else None, blocks=block_count(costs))
+    return found._replace(named=found.named and found.named._replace(share=found.share))
+
+
+def sooner_ns(times: Times, named: Container[int]) -> int:
+    """By how much the others would wait less, had these ranks come with the last of the others."""
+    of_steps = (
+        [
+            [ns for rank, ns in own.items() if (rank in named) == is_late]
+            for is_late in (True, False)
+        ]
+        for own in times.values()
+    )
+    return sum(max(0, max(late) - max(rest)) for late, rest in of_steps if late and rest)
 
 
 def distances(times: Mapping[int, int]) -> dict[int, float]:
@@ -352,51 +381,3 @@ def last_ranks(
         if sure_ns > max(NOTABLE_LEAD * lengths_ns[step], threshold("late.mark-errors") * error_ns):
             last[step] = rank, of_step[rank]
     return last
-
-
-def judge(
-    region: str,
-    times: Times,
-    lengths_ns: Mapping[int, float],
-    error_ns: float,
-    thinned: float = 1.0,
-    open_ns: Open = {},
-) -> Last:
-    """The test of verdict.py with steps in place of late arrivals, and what the last rank is behind
-    in place of waiting. thinned: how many steps each one stands for."""
-    last = last_ranks(times, lengths_ns, error_ns, open_ns)
-    behind_ns = sum(max(distances(of_step).values()) for of_step in times.values())
-    ranks = sorted({rank for of_step in times.values() for rank in of_step})
-    waits_ns = {
-        rank: sum(max(own.values()) - own[rank] for own in times.values() if rank in own)
-        for rank in ranks
-    }
-    found = Last(region, len(times), last, behind_ns, waits_ns)
-    if len(times) < FEWEST_BLOCKS or not last:
-        return found
-
-    def gain_ns(named: Container[int]) -> int:
-        """By how much the others would wait less, had these ranks come with the last of the
-        others."""
-        ends_ns = (
-            [
-                max((ns for rank, ns in own.items() if (rank in named) == late), default=None)
-                for late in (True, False)
-            ]
-            for own in times.values()
-        )
-        return round(
-            thinned
-            * sum(
-                max(0, own - rest) for own, rest in ends_ns if own is not None and rest is not None
-            )
-        )
-
-    late, leads_ns = zip(*(last.get(step, (None, 0.0)) for step in times))
-    costs = costs_of(range(len(times)), late, leads_ns)
-    least_ns = NOTABLE * thinned * sum(lengths_ns[step] for step in times)
-    named = blame(costs, Participants(ranks), gain_ns, least_ns).named
-    if named and named.gain_ns < least_ns:
-        named = None
-    found = found._replace(named=named, blocks=block_count(costs))
-    return found._replace(named=named and named._replace(share=found.share))
