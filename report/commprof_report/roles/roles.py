@@ -482,7 +482,9 @@ def stages_of(
         for rank in ranks
         if rank in of_ranks and of_ranks[rank].counted_ns and not of_ranks[rank].has_nccl
     ]
-    coverage = coverage_of(known)
+    # the part of their time inside MPI that was split
+    inside_ns = sum(stage.inside_ns for stage in known)
+    coverage = min(1.0, sum(stage.split_ns for stage in known) / inside_ns) if inside_ns else 1.0
     waited_for = keeping_waiting(known, waited_for) if coverage >= COVERED else set()
     rows = []
     for stage, (before, rank, after) in enumerate(zip((None, *ranks), ranks, (*ranks[1:], None))):
@@ -523,9 +525,3 @@ def keeping_waiting(stages: Sequence[Stage], named: Collection[int]) -> set[int]
         and len(stages) > 1
         and fmean(other.bubble for other in stages if other is not own) - own.bubble >= NOTABLE
     }
-
-
-def coverage_of(stages: Sequence[Stage]) -> float:
-    """The part of their time inside MPI that was split."""
-    inside_ns = sum(stage.inside_ns for stage in stages)
-    return min(1.0, sum(stage.split_ns for stage in stages) / inside_ns) if inside_ns else 1.0
