@@ -44,13 +44,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable
-from typing import Dict, Optional, Tuple
+from itertools import chain
+from typing import Dict, Tuple
 
 from ..base import (
     NONE,
     Columns,
     Flags,
-    Floats,
     Groups,
     Ints,
     by_rank,
@@ -64,17 +64,16 @@ from ..base import (
     whole,
 )
 from ..run.alignment import Alignment
-from .depends import Collectives, Waits
+from .depends import Collectives, Waits, before
 from .reading import FIRST_PERSISTENT
 from .wait_split import DIRECT, UNSEEN, UNSPLIT, WAITING, Lines
 
-NOT_KNOWN = None
 UNKNOWN = (UNSPLIT, UNSEEN)
 BLOCK = 32  # waits whose causes are summed in advance
 LEAST_SHARE = threshold("late.least-cause")
 
-CausesOfWait = Dict[Optional[int], float]  # nanoseconds by rank
-Pairs = Collection[Tuple[Optional[int], float]]  # the same, as its items
+CausesOfWait = Dict[int, float]  # nanoseconds by rank; NONE: not known
+Pairs = Collection[Tuple[int, float]]  # the same, as its items
 
 
 class Causes(Columns):
@@ -134,8 +133,11 @@ def root_causes(waits: Waits, lines: Lines, is_nccl: Flags, is_all: Flags) -> Ca
 
 def _meetings(waits: Waits, lines: Lines, is_nccl: Flags, is_all: Flags) -> Meetings:
     wait = np.flatnonzero((waits.wait_ns > 0) & (waits.last_rank != NONE))
-    is_followed = ~waits.is_estimate[wait] & ~is_nccl[wait]
-    is_followed &= lines.states_at(waits.world_rank[wait], waits.start_ns[wait]) == WAITING
+    start_ns = waits.start_ns[wait]
+    is_followed = ~waits.is_estimate[wait] & ~is_nccl[wait] & (start_ns >= 0)  # as the axis begins
+    is_followed &= (
+        lines.spent_between(waits.world_rank[wait], start_ns, start_ns + 1)[:, WAITING] > 0
+    )
     met = np.flatnonzero(is_all & ~waits.is_estimate)
     order, groups = grouped(waits.identity[met], waits.sequence[met])
     collective = met[order[groups.first]]
@@ -157,8 +159,7 @@ def _synchronized(meetings: Meetings, waits: Waits) -> Ints:
     order, of_pair = grouped(np.minimum(*ranks), np.maximum(*ranks))
     followed = followed[order]
     arrival_ns = meetings.arrival_ns[followed]
-    latest_ns = np.zeros(len(followed), np.int64)
-    latest_ns[1:] = np.where(of_pair.of_row[1:] == of_pair.of_row[:-1], arrival_ns[:-1], 0)
+    latest_ns = np.append(arrival_ns, 0)[before(of_pair.of_row)]
     low, high = (choose(*ranks)[order[of_pair.first]] for choose in (np.minimum, np.maximum))
     pair, identity = _shared(low, high, waits)
     row, entry = pairs(of_pair.of_row, pair)
@@ -166,9 +167,9 @@ def _synchronized(meetings: Meetings, waits: Waits) -> Ints:
     collective = np.flatnonzero(meetings.wait == NONE)
     known = np.sort(meetings.identity[collective] * len(meetings) + collective)
     # -1: no collective was before
-    before = np.append(known, -1)[np.searchsorted(known, wanted) - 1]
-    is_met = before // max(1, len(meetings)) == identity[entry]
-    np.maximum.at(latest_ns, row[is_met], meetings.arrival_ns[before[is_met] % len(meetings)])
+    met = np.append(known, -1)[np.searchsorted(known, wanted) - 1]
+    is_met = met // max(1, len(meetings)) == identity[entry]
+    np.maximum.at(latest_ns, row[is_met], meetings.arrival_ns[met[is_met] % len(meetings)])
     found = np.zeros(len(meetings), np.int64)
     found[followed] = np.maximum(latest_ns, 0)
     return found
@@ -199,10 +200,15 @@ def _caused(
     wait, is_followed = meetings.wait[rows], meetings.is_followed[rows]
     is_indirect = is_followed.copy()
     is_indirect[is_followed] = indirect > 0
-    by_last, rest_ns = _of_last(waits.wait_ns[wait], is_followed, direct, direct + unknown)
+    # of a wait without indirect causes, as `largest` has them
+    share = np.ones(len(wait))
+    share[is_followed] = direct / np.maximum(direct + unknown, 1)
+    by_last = waits.wait_ns[wait] * share
+    by_last[by_last < LEAST_SHARE * waits.wait_ns[wait]] = 0.0
+    rest_ns = waits.wait_ns[wait] - by_last
     last = waits.last_rank[wait].tolist()
     known: list[Pairs] = [
-        [(rank, ns) for rank, ns in ((own, caused_ns), (NOT_KNOWN, other_ns)) if ns]
+        [(own, caused_ns)] * (caused_ns > 0) + [(NONE, other_ns)] * (other_ns >= 1)
         for own, caused_ns, other_ns in zip(last, by_last.tolist(), rest_ns.tolist())
     ]
     arrival_ns = meetings.arrival_ns[rows]
@@ -225,24 +231,12 @@ def _caused(
         )
         causes = _indirect(wait_ns, waiter, last[row], of_waiter, of_last, *parts)
         known[row] = causes.items()
-    by_last, rest_ns = (np.where(is_indirect, 0.0, values) for values in (by_last, rest_ns))
-    return _rows(
-        wait, waits.last_rank[wait], by_last, rest_ns, chosen, [known[row] for row in chosen]
+    cause_rank, every_ns = np.array([*chain.from_iterable(known)], float).reshape(-1, 2).T
+    return Causes(
+        wait=np.repeat(wait, np.array([len(causes) for causes in known], np.int64)),
+        cause_rank=cause_rank.astype(np.int64),
+        caused_ns=every_ns,
     )
-
-
-def _of_last(
-    wait_ns: Ints, is_followed: Flags, direct_ns: Ints, whole_ns: Ints
-) -> tuple[Floats, Floats]:
-    """The part of each wait without indirect causes that the last rank caused, and the rest; as
-    largest has them. direct_ns, whole_ns: of the waits that are followed."""
-    by_last = wait_ns.astype(np.float64)
-    own_ns = by_last[is_followed]
-    own_ns *= direct_ns / np.maximum(whole_ns, 1)
-    own_ns[own_ns < LEAST_SHARE * wait_ns[is_followed]] = 0.0
-    by_last[is_followed] = own_ns
-    rest_ns = wait_ns - by_last
-    return by_last, np.where(rest_ns >= 1, rest_ns, 0.0)
 
 
 def _indirect(
@@ -258,39 +252,16 @@ def _indirect(
 ) -> CausesOfWait:
     """of_waiter, of_last: the causes of what both waited since they were synchronized."""
     found: CausesOfWait = {last: direct_ns} if direct_ns else {}
-    found[NOT_KNOWN] = unknown_ns
+    found[NONE] = unknown_ns
     own = {**of_waiter, waiter: of_waiter.get(waiter, 0.0) + beyond_ns}
     # the causes for which the last rank waited longer than this one
     more = {rank: ns - own.get(rank, 0.0) for rank, ns in of_last.items()}
     longer = {rank: ns for rank, ns in more.items() if ns > 0}
     longer_ns = sum(longer.values()) or 1.0
-    for rank, caused_ns in (longer or {NOT_KNOWN: 1.0}).items():
+    for rank, caused_ns in (longer or {NONE: 1.0}).items():
         found[rank] = found.get(rank, 0.0) + indirect_ns * caused_ns / longer_ns
     whole_ns = direct_ns + unknown_ns + indirect_ns
     return largest({rank: wait_ns * ns / whole_ns for rank, ns in found.items()}, wait_ns)
-
-
-def _rows(
-    wait: Ints,
-    last_rank: Ints,
-    by_last: Floats,
-    rest_ns: Floats,
-    indirect: Ints,
-    found: list[Pairs],
-) -> Causes:
-    """In the order of waits. found: of those that are numbered by indirect."""
-    direct, unknown = np.flatnonzero(by_last), np.flatnonzero(rest_ns)
-    ranks = [NONE if rank is NOT_KNOWN else rank for causes in found for rank, _ in causes]
-    counts = np.array([len(causes) for causes in found], np.int64)
-    place = np.concatenate([direct, unknown, np.repeat(indirect, counts)])
-    cause_rank = np.concatenate(
-        [last_rank[direct], np.full(len(unknown), NONE), np.array(ranks, np.int64)]
-    )
-    caused_ns = np.concatenate(
-        [by_last[direct], rest_ns[unknown], [ns for causes in found for _, ns in causes]]
-    )
-    order = np.argsort(place, kind="stable")
-    return Causes(wait=wait[place[order]], cause_rank=cause_rank[order], caused_ns=caused_ns[order])
 
 
 def largest(causes: CausesOfWait, wait_ns: float) -> CausesOfWait:
@@ -298,12 +269,12 @@ def largest(causes: CausesOfWait, wait_ns: float) -> CausesOfWait:
     ranks = [
         rank
         for rank, caused_ns in causes.items()
-        if rank is not NOT_KNOWN and caused_ns >= LEAST_SHARE * wait_ns
+        if rank != NONE and caused_ns >= LEAST_SHARE * wait_ns
     ]
     ranks = sorted(ranks, key=lambda rank: -causes[rank])[: whole("late.causes")]
     chosen: CausesOfWait = {rank: causes[rank] for rank in ranks}
     rest_ns = wait_ns - sum(chosen.values())
-    return {**chosen, NOT_KNOWN: rest_ns} if rest_ns >= 1 else chosen
+    return {**chosen, NONE: rest_ns} if rest_ns >= 1 else chosen
 
 
 def _sum(parts: Iterable[Pairs]) -> CausesOfWait:
@@ -324,8 +295,6 @@ class Compared(Columns):
     identity, sequence, call, world_rank  as in Waits
     arrival_ns, late_ns
     awaited_rank  NONE: any of them may have been waited for
-    own_ns        what it did in its own time; NONE: awaited_rank was not compared with other ranks
-                  that are waited for there
     """
 
 
@@ -338,37 +307,36 @@ def compare_own_time(
 ) -> Compared:
     """is_rooted: of each wait, whether it is of a collective in which not all wait for all."""
     rooted = waits.take(is_rooted & (waits.sequence > 0))
-    of_collectives = _collectives(collectives, alignment, rooted, lines)
-    return joined(Compared, [of_collectives, _messages(waits, lines)])
+    return joined(
+        Compared,
+        [_collectives(collectives, alignment, rooted, lines), _messages(waits, lines)],
+    )
 
 
 def _collectives(rows: Collectives, alignment: Alignment, rooted: Waits, lines: Lines) -> Compared:
     """rows: on the device, if they are NCCL's."""
     rows = rows.take(np.isin(rows.identity, rooted.identity) & (rows.sequence < FIRST_PERSISTENT))
     rows = rows.take(np.lexsort((rows.sequence, rows.world_rank, rows.identity)))
-    before = _before(rows.identity, rows.world_rank)
+    earlier = before(rows.identity, rows.world_rank)
     is_wanted = found_in((rows.identity, rows.sequence), (rooted.identity, rooted.sequence)) >= 0
     order, groups = grouped(rows.identity[is_wanted], rows.sequence[is_wanted])
     wanted = np.flatnonzero(is_wanted)[order]
-    wanted = wanted[groups.spread(groups.min(before[wanted])) >= 0]
-    rows, since_ns = rows.take(wanted), rows.end_ns[before[wanted]]
+    wanted = wanted[groups.spread(groups.min(earlier[wanted])) >= 0]
+    rows, since_ns = rows.take(wanted), rows.end_ns[earlier[wanted]]
     come_ns, since_ns = (
         alignment.aligned(rows.world_rank, times) for times in (rows.start_ns, since_ns)
     )
     own_ns = np.where(
         rows.is_nccl, come_ns - since_ns, _direct_ns(lines, rows.world_rank, since_ns, come_ns)
     )
-    nothing = np.full(len(rows), NONE)
-    late_ns = lateness(own_ns, Groups(rows.identity, rows.sequence))
     return Compared(
         identity=rows.identity,
         sequence=rows.sequence,
         call=rows.call,
         world_rank=rows.world_rank,
         arrival_ns=come_ns,
-        late_ns=late_ns,
-        awaited_rank=nothing,
-        own_ns=nothing,
+        late_ns=lateness(own_ns, Groups(rows.identity, rows.sequence)),
+        awaited_rank=np.full(len(rows), NONE),
     )
 
 
@@ -384,19 +352,17 @@ def _messages(waits: Waits, lines: Lines) -> Compared:
     order = np.lexsort((waits.start_ns, waits.world_rank, waits.call, waits.identity))
     waits = waits.take(order)
     # the message before, between the same two ranks in this call
-    before = _before(waits.identity, waits.call, waits.world_rank, waits.peer)
-    own_ns = _direct_ns(lines, waits.world_rank, waits.start_ns[before], waits.start_ns)
-    peers_ns = _direct_ns(lines, waits.peer, waits.peer_ns[before], waits.peer_ns)
+    earlier = before(waits.identity, waits.call, waits.world_rank, waits.peer)
+    own_ns = _direct_ns(lines, waits.world_rank, waits.start_ns[earlier], waits.start_ns)
+    peers_ns = _direct_ns(lines, waits.peer, waits.peer_ns[earlier], waits.peer_ns)
     pairs, of_pairs = grouped(waits.identity, waits.peer, waits.world_rank)
     pairs = pairs[of_pairs.first]
     partner = numbered(waits.identity, waits.peer)
     partners = np.bincount(partner[pairs], minlength=len(waits))[partner]
-    times = np.empty(len(waits), np.int64)
-    order, groups = grouped(waits.identity, waits.call, waits.world_rank, waits.peer)
-    times[order] = groups.spread(groups.counts)
-    is_known = before >= 0
-    rows = waits.take(is_known)
-    before, own_ns, peers_ns = before[is_known], own_ns[is_known], peers_ns[is_known]
+    alike = numbered(waits.identity, waits.call, waits.world_rank, waits.peer)
+    times = np.bincount(alike)[alike]
+    is_known = earlier >= 0
+    rows, own_ns, peers_ns = waits.take(is_known), own_ns[is_known], peers_ns[is_known]
     row, other = _others(rows, times[is_known])
     has_others = np.bincount(row, minlength=len(rows)) > 0
     alone = np.flatnonzero(~has_others)
@@ -415,7 +381,6 @@ def _messages(waits: Waits, lines: Lines) -> Compared:
         arrival_ns=rows.peer_ns,
         late_ns=lateness(spent_ns, Groups(row)),
         awaited_rank=np.where(is_awaited[row], rows.peer, NONE),
-        own_ns=np.where(has_others[row], spent_ns, NONE),
     )
 
 
@@ -448,14 +413,6 @@ def _others(rows: Waits, times: Ints) -> tuple[Ints, Ints]:
 def comparable(times: Ints, others_times: Ints) -> Flags:
     """Whether the other ranks do not send far fewer messages. times: how many each sends."""
     return times < whole("late.fewer-messages") * others_times
-
-
-def _before(*keys: Ints) -> Ints:
-    """Row of the one before each one that has the same keys; -1: there is none."""
-    order, groups = grouped(*keys)
-    before = np.full(len(order), -1)
-    before[order[1:]] = np.where(groups.of_row[1:] == groups.of_row[:-1], order[:-1], -1)
-    return before
 
 
 def lateness(own_ns: Ints, groups: Groups) -> Ints:

@@ -20,13 +20,13 @@ If durations stand for arrivals, the rank with the shortest call is assumed to h
 the ranks arrive so long before a common end as their calls last.
 
 Here are, too, the columns of the operations that may have to wait, and of the split of calls into
-waiting and transfer.
+waiting and transfer, and what rows with the same keys have: the one before, a number of all.
 """
 
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ..base import (
     Columns,
@@ -38,6 +38,7 @@ from ..base import (
     NONE,
     Texts,
     found_in,
+    grouped,
     np,
     numbered,
     pairs,
@@ -78,8 +79,7 @@ def sources(connection: Connection, texts: Texts) -> Sources:
                 (*known[-1], source) for source in members.below(MOST_RANKS) if source != rank
             ]
     identity, world_rank, source = np.array(sorted(edges), np.int64).reshape(-1, 3).T
-    of_known, known_rank = np.array(known, np.int64).reshape(-1, 2).T
-    return Sources(identity, world_rank, source, (of_known, known_rank))
+    return Sources(identity, world_rank, source, np.array(known, np.int64).reshape(-1, 2).T)
 
 
 def whole(rows: Collectives) -> Flags:
@@ -157,6 +157,23 @@ def _neighbors(
     first = Groups(row).first
     found[own] = -1
     found[row[first]] = at[first]
+
+
+def before(*keys: np.ndarray) -> Ints:
+    """Row of the one before each one that has the same keys; -1: there is none."""
+    order, groups = grouped(*keys)
+    found = np.full(len(order), -1)
+    found[order[1:]] = np.where(groups.of_row[1:] == groups.of_row[:-1], order[:-1], -1)
+    return found
+
+
+def of_alike(of: Callable[[Groups, Ints], Ints], values: Ints, *keys: np.ndarray) -> Ints:
+    """For each row a whole number of all that have the same keys. of: gives it for groups of the
+    values."""
+    order, groups = grouped(*keys)
+    found = np.empty(len(order), np.int64)
+    found[order] = groups.spread(of(groups, values[order]))
+    return found
 
 
 LONG_AGO_NS = NONE  # before all times

@@ -500,10 +500,9 @@ LATE = (
     Field("transfer_efficiency", ""),
     Field("efficiency_share", "the share of the run that was played for the efficiencies"),
 )
-_LateRow = row_type("LateRow", LATE)
 sums_row = row_type("LateRunRow", SUMS)
 
 
 def late_row(**known: Any) -> Row:
     """Columns that are not known, as of ranks where none is named, are None."""
-    return _LateRow(**{**dict.fromkeys(keys(LATE)), **known})
+    return row_type("LateRow", LATE)(**{**dict.fromkeys(keys(LATE)), **known})

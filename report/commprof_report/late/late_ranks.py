@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections import namedtuple
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from ..base import (
@@ -36,6 +36,7 @@ from ..base import (
     among,
     by_rank,
     found_in,
+    gathered,
     grouped,
     np,
     query,
@@ -82,8 +83,8 @@ from .judgement import (
 from .depends import Waits
 from .marks import Last, last_at_marks, wait_region
 from .messages import Link, slow_links
-from .reading import Known, are_chosen, known, region_names
-from .retimed import Part, Retimed, retimed
+from .reading import Known, known, region_names
+from .retimed import Part, retimed
 from .sums import (
     Sums,
     arrival_costs,
@@ -142,6 +143,7 @@ class Late:
         connection, self.split = run.connection, split(run, alignment)
         self.connection, self.alignment, self.programs = connection, alignment, run.programs
         known, ranks = self.split.known, self.split.ranks
+        self.notable_ns = notable_ns(self.split.run)
         compared = self._add_causes()
         self.of_all = rank_rows(self.sums, known.hosts)
         self.crowding: list[Crowding] = crowding(connection)
@@ -182,19 +184,18 @@ class Late:
     def _add_causes(self) -> Compared:
         found, known = self.split.of_all, self.split.known
         waits, texts = found.waits, found.texts
-        is_nccl = known.is_nccl(waits.identity, texts)
+        nccl = {row.identity for row in known.communicators.values() if row.library == "nccl"}
+        is_nccl = texts.among(waits.identity, nccl)
         is_all = known.which(
             waits.call, texts, lambda call: call.kind == "all" and bool(call.is_blocking)
         )
         is_rooted = known.which(waits.call, texts, lambda call: call.is_rooted)
         self.lines = timelines(found.called, waits.take(~is_nccl), texts)
         self.sums = self.split.sums.with_causes(root_causes(waits, self.lines, is_nccl, is_all))
-        self.retimed = retimed_of(self.connection, self.alignment, self.split)
+        self.retimed = retimed(
+            self.connection, self.alignment, known, found, self.split.run.sampled_share
+        )
         return compare_own_time(found.collectives, self.alignment, waits, self.lines, is_rooted)
-
-    @property
-    def notable_ns(self) -> float:
-        return notable_ns(self.split.run)
 
     def call_rows(self, families: Mapping[str, str]) -> list[Row]:
         """families: names of communicators, by identity; those of one name share rows."""
@@ -263,8 +264,7 @@ class Late:
         is_placed = len(self.alignment.clocks) == 1 or error_ns
         if not (self.is_negotiated and kind is not Kind.NONE and is_placed):
             return None
-        aligned_ns = self.alignment.aligned_ns
-        last = last_at_marks(self.connection, aligned_ns, self.wait_region, error_ns)
+        last = last_at_marks(self.connection, self.alignment.aligned_ns, self.wait_region, error_ns)
         is_excused = last and last.named and self._are_scheduled_late(last.named, last)
         return last._replace(named=None) if last and is_excused else last
 
@@ -356,9 +356,8 @@ class Late:
         in_calls = in_files(self.lines, named.ranks)
         called = self.split.of_all.called
         # readings are those of the main thread
-        is_of_another = is_beside_main(self.split.run)
-        is_of_another &= len(called.calls) < len(called.of_threads)
-        is_read = not in_calls and (self.last or not is_of_another)
+        is_beside = len(called.calls) < len(called.of_threads) and is_beside_main(self.split.run)
+        is_read = not in_calls and (self.last or not is_beside)
         return reason(self.connection, named.ranks, last=self.last) if is_read else in_calls
 
     def _slow_links(self) -> list[Link]:
@@ -407,12 +406,11 @@ def unfinished_ranks(connection: Connection) -> list[int]:
     ]
 
 
-def _members(waits: Waits) -> dict[int, Sequence[int]]:
+def _members(waits: Waits) -> dict[int, list[int]]:
     """The ranks in the split calls of each communicator."""
     order, groups = grouped(waits.identity, waits.world_rank)
-    first = order[groups.first]
-    rank = waits.world_rank[first]
-    return {identity: rank[own].tolist() for identity, own in by_rank(waits.identity[first])}
+    first = waits.take(order[groups.first])
+    return gathered(zip(first.identity.tolist(), first.world_rank.tolist()))
 
 
 def _unsampled(connection: Connection) -> str:
@@ -446,7 +444,7 @@ def split(run: Selection, alignment: Alignment) -> Split:
     sums = scale(connection, about, inside, waits, np.flatnonzero(is_chosen), texts)
     counted_ns = dict(sorted(chosen.counted.items()))
     calls = of_all.called.set_up
-    calls = calls.take(are_chosen(connection, texts, call=calls.call))
+    calls = calls.take(chosen.are_left(texts, call=calls.call))
     row = run_row(sums, counted_ns, inside, calls)
     return Split(about, of_all, sums, list(counted_ns), inside, row)
 
@@ -486,10 +484,6 @@ def is_beside_main(row: Row) -> bool:
     return row.background_share >= threshold("late.background")
 
 
-def retimed_of(connection: Connection, alignment: Alignment, split: Split) -> Retimed:
-    return retimed(connection, alignment, split.known, split.of_all, split.run.sampled_share)
-
-
 def negotiated_share(connection: Connection) -> float:
     """The share of the time inside MPI on threads that negotiate, in the whole run."""
     cells = cells_of(connection).whole
@@ -506,8 +500,9 @@ def _unjudged(connection: Connection, known: Known) -> int:
     calls = calls.take(is_nccl & (calls.sequence != NONE) & (calls.device_start_ns == NONE))
     owned = communicators(connection, texts)
     identity = np.append(owned.identity, NONE)[owned.row(calls)]
-    is_own = np.append(owned.size > 1, False)[owned.row(calls)]
-    is_own &= are_chosen(connection, texts, call=calls.call, identity=identity)
+    is_own = np.append(owned.size > 1, False)[owned.row(calls)] & cells_of(connection).are_left(
+        texts, call=calls.call, identity=identity
+    )
     return len({*zip(identity[is_own].tolist(), calls.sequence[is_own].tolist())})
 
 
@@ -529,15 +524,14 @@ def _efficiencies(
     spans = region_spans(connection)
     rows = spans.columns.take(spans.is_main & (spans.span_ns > 0))
     part = work() if len(rows) else None
-    if part is None:
-        return
-    for name, own in by_rank(rows.name):
-        ranks, times = rows.world_rank[own], (rows.begin_ns[own], rows.end_ns[own])
-        bounds = np.stack([alignment.aligned(ranks, ns) for ns in times], 1)
-        yield (
-            spans.texts.text(name) or "",
-            part.efficiency_within({rank: bounds[place] for rank, place in by_rank(ranks)}),
-        )
+    if part:
+        for name, own in by_rank(rows.name):
+            ranks, times = rows.world_rank[own], (rows.begin_ns[own], rows.end_ns[own])
+            bounds = np.stack([alignment.aligned(ranks, ns) for ns in times], 1)
+            yield (
+                spans.texts.text(name) or "",
+                part.efficiency_within({rank: bounds[place] for rank, place in by_rank(ranks)}),
+            )
 
 
 def scale(

@@ -62,10 +62,10 @@ from ..base import (
     threshold,
     whole,
 )
-from ..run import Alignment, FAR_NS, without_holes
+from ..run import Alignment, FAR_NS, cells_of, without_holes
 from ..run.sampled import sampled
 from .depends import LONG_AGO_NS, Operations, Waits
-from .reading import CallInfo, Clocks, Known, are_chosen
+from .reading import CallInfo, Clocks, Known
 from .verdict import LEVEL, Suspects, costs_of
 
 NUMBERS = 65_535
@@ -121,7 +121,7 @@ def messages(
         peer_gone_ns=gone_ns[other],
         is_known=is_known,
     )
-    is_chosen = are_chosen(connection, texts, call=sides.call, identity=sides.identity)
+    is_chosen = cells_of(connection).are_left(texts, call=sides.call, identity=sides.identity)
     is_unmatched = is_chosen & ~is_matched
     left = {
         "unsure": is_chosen & is_matched & is_gone & ~is_sure,
@@ -198,15 +198,7 @@ def _windows(
     return since_ns, until_ns
 
 
-START, COMPLETE, POST = "MPI_Win_start", "MPI_Win_complete", "MPI_Win_post"
-WAITS = ("MPI_Win_wait", "MPI_Win_test")
-
-
-def sampled_epochs(connection: Connection, texts: Texts) -> Columns:
-    """A row is a partner of a sampled call, or all of them, which are not known then; identity: of
-    the communicator on which the window was created; object: which of its windows; number: of the
-    epoch between these two; partners: of the call. Times are the rank's own."""
-    return read(Columns, query.run(connection, "late/sampled_epochs"), texts)
+SIDES = {"MPI_Win_start"}, {"MPI_Win_complete"}, {"MPI_Win_post"}, {"MPI_Win_wait", "MPI_Win_test"}
 
 
 def epoch_operations(
@@ -217,16 +209,17 @@ def epoch_operations(
     known: Known,
     texts: Texts,
 ) -> tuple[Operations, Flags]:
-    """And which of them would be known, were the clocks more accurate. rows: of
-    sampled_epochs."""
+    """And which of them would be known, were the clocks more accurate. rows (sampled_epochs.sql): a
+    partner of a sampled call, or all of them, which are not known then; identity: of the
+    communicator on which the window was created; object: which of its windows; number: of the epoch
+    between these two; partners: of the call. Times are the rank's own."""
     start_ns, end_ns = (
         alignment.aligned(rows.world_rank, times) for times in (rows.start_ns, rows.end_ns)
     )
-    of = {call: rows.call == texts.number(call) for call in (START, COMPLETE, POST)}
-    is_start, is_complete, is_wait = of[START], of[COMPLETE], texts.among(rows.call, set(WAITS))
+    is_start, is_complete, is_post, is_wait = (texts.among(rows.call, side) for side in SIDES)
     is_origin = is_start | is_complete
     begun, post, complete, wait = (
-        _of_epoch(rows, is_origin, side) for side in (is_start, of[POST], is_complete, is_wait)
+        _of_epoch(rows, is_origin, side) for side in (is_start, is_post, is_complete, is_wait)
     )
     last_ns = _at(np.where(is_wait, complete, post), start_ns)
     error = clocks.between(rows.world_rank, rows.peer, rows.start_ns)
@@ -302,8 +295,11 @@ class Link(namedtuple("Link", "sender receiver call times excess_ns")):
     @property
     def route(self) -> str:
         """from rank 1 to rank 2"""
-        ends = zip(("from", "to"), self[:2])
-        return " ".join(f"{word} rank {rank}" for word, rank in ends if rank is not None)
+        return " ".join(
+            f"{word} rank {rank}"
+            for word, rank in (("from", self.sender), ("to", self.receiver))
+            if rank is not None
+        )
 
 
 def slow_links(
@@ -322,22 +318,19 @@ def slow_links(
     )
     messages = messages.take(is_message & ~waits.is_estimate[messages.wait])
     waits, factor = waits.take(messages.wait), factor[messages.wait]
+    ranks = zip(waits.world_rank.tolist(), messages.peer.tolist())
     waits = waits.changed(
-        call=messages.call, identity=messages.identity, bytes=messages.bytes, peer=messages.peer
+        call=messages.call,
+        identity=messages.identity,
+        bytes=messages.bytes,
+        peer=messages.peer,
+        is_sent=messages.wait_state == texts.number("late receiver"),
+        is_near=np.array([hosts.get(rank) == hosts.get(peer) for rank, peer in ranks], bool),
     )
-    is_sent = messages.wait_state == texts.number("late receiver")
-    names = Texts()
-    host, other = (
-        names.all([hosts.get(rank) for rank in ranks.tolist()])
-        for ranks in (waits.world_rank, waits.peer)
-    )
-    is_near = host == other
-    order, pairs = grouped(
-        waits.call, waits.identity, waits.bytes, is_near, waits.world_rank, waits.peer
-    )
+    kind = waits.call, waits.identity, waits.bytes, waits.is_near
+    order, pairs = grouped(*kind, waits.world_rank, waits.peer)
     waits, factor = waits.take(order), factor[order]
-    is_sent, is_near = is_sent[order], is_near[order]
-    kinds = Groups(waits.call, waits.identity, waits.bytes, is_near)
+    kinds = Groups(*(column[order] for column in kind))
     others_ns = _between_others(waits, pairs, kinds)
     excess_ns = np.maximum(0, waits.transfer_ns - pairs.spread(others_ns)) * factor
     low_ns, middle_ns = (of_groups(waits.transfer_ns, pairs, percent) for percent in (25, 50))
@@ -351,13 +344,12 @@ def slow_links(
     members = {kind: own.tolist() for kind, own in by_rank(kinds.of_row[pairs.first])}
     suspects = Suspects(costs.changed(identity=kinds.of_row), range(len(pairs)), members)
     slow: list[tuple[Link, tuple[int, int], bool]] = []
-    for pair in np.flatnonzero(is_slow).tolist():
+    sure = [pair for pair in np.flatnonzero(is_slow).tolist() if suspects.chance(pair) < LEVEL]
+    for pair in sure:
         rows = slice(pairs.first[pair], pairs.first[pair] + pairs.counts[pair])
-        if suspects.chance(pair) >= LEVEL:
-            continue
         ends = int(waits.world_rank[rows.start]), int(waits.peer[rows.start])
         link = Link(
-            *(ends if is_sent[rows.start] else ends[::-1]),
+            *(ends if waits.is_sent[rows.start] else ends[::-1]),
             texts.texts[waits.call[rows.start]],
             float(middle_ns[pair] / others_ns[pair]),
             float(excess_ns[rows].sum()),

@@ -47,7 +47,7 @@ from ..run import (
     use_of,
 )
 from ..run.sampled import sampled
-from .depends import Collectives
+from .depends import Collectives, before, of_alike
 
 RECEIVES = ("MPI_Recv", "MPI_Irecv", "MPI_Mrecv", "MPI_Imrecv")
 PERSISTENT_LOG2 = 40  # the starts of persistent collectives have sequences beyond all others
@@ -89,11 +89,11 @@ def sampled_collectives(connection: Connection, texts: Texts) -> Collectives:
             _on_device(calls.take(is_nccl), texts),
         ],
     )
-    kind = kinds.row(rows.call)
-    rows, kind = rows.take(kind >= 0), kind[kind >= 0]
+    rows = rows.changed(kind=kinds.row(rows.call))
+    rows = rows.take(rows.kind >= 0)
     order = np.lexsort((known.comm_rank[rows.member], rows.sequence, groups.of_row[rows.member]))
-    rows, kind = rows.take(order), kind[order]
-    member = rows.member
+    rows = rows.take(order)
+    member, kind = rows.member, rows.kind
     return Collectives(
         identity=known.identity[member],
         sequence=rows.sequence,
@@ -236,9 +236,8 @@ def median_durations(rows: Collectives, sides: Columns, epochs: Columns) -> Medi
 
 def _mean_ns(start_ns: Ints, gone_ns: Ints, *keys: Ints) -> Ints:
     """For each row the mean duration of those with the same keys; NONE: its end is not known."""
-    order, groups = grouped(*keys, gone_ns == NONE)
-    mean_ns = np.empty(len(order), np.int64)
-    mean_ns[order] = groups.spread(groups.sum((gone_ns - start_ns)[order]) // groups.counts)
+    lasts_ns, keys = gone_ns - start_ns, (*keys, gone_ns == NONE)
+    mean_ns = of_alike(lambda groups, ns: groups.sum(ns) // groups.counts, lasts_ns, *keys)
     return np.where(gone_ns == NONE, NONE, mean_ns)
 
 
@@ -253,9 +252,12 @@ def samples(connection: Connection, known: Known, texts: Texts) -> Calls:
     )
     calls = calls.take(~known.which(calls.call, texts, lambda call: call.family == "setup"))
     calls = calls.take(np.lexsort((calls.end_ns, calls.start_ns, calls.world_rank)))
-    since_ns = np.minimum(_since_ns(calls), calls.start_ns)
-    between_ns = np.maximum(0, calls.start_ns - since_ns - calls.polled_ns)
-    between_ns[calls.polled_ns == NONE] = 0
+    # a rank that polls for several goes on with the others when one succeeds
+    before_ns = np.append(calls.end_ns, NONE)[before(calls.world_rank, calls.thread)]
+    since_ns = np.minimum(np.maximum(before_ns, calls.polled_since_ns), calls.start_ns)
+    between_ns = np.where(
+        calls.polled_ns == NONE, 0, np.maximum(0, calls.start_ns - since_ns - calls.polled_ns)
+    )
     used, is_idle = cpu_times(connection), np.zeros(len(calls), bool)
     poll_ns = _poll_means_ns(connection)
     for rank, own in by_rank(calls.world_rank):
@@ -276,16 +278,6 @@ def _poll_means_ns(connection: Connection) -> dict[int, float]:
     polls = grouped_by(cells_of(connection).whole, ["world_rank", "call"], is_poll)
     longest_ns = Groups(polls.of).max(polls.sum("total_ns") / polls.sum("count"))
     return dict(zip(np.unique(polls.of).tolist(), longest_ns.tolist()))
-
-
-def _since_ns(calls: Calls) -> Ints:
-    """Since when each call alone has been polled for: a rank that polls for several goes on with
-    the others when one succeeds."""
-    order, of_thread = grouped(calls.world_rank, calls.thread)
-    before_ns, found = np.append(NONE, calls.end_ns[order][:-1]), np.empty(len(calls), np.int64)
-    before_ns[of_thread.first] = NONE
-    found[order] = before_ns
-    return np.maximum(found, calls.polled_since_ns)
 
 
 def are_setting_up(calls: Calls, known: Known, texts: Texts) -> Flags:
@@ -315,17 +307,7 @@ def is_spinning(between_ns: Ints, polled_ns: Ints, poll_ns: float) -> Flags:
 def polls(rows: Calls) -> Calls:
     """The unsuccessful polls before each call, as if they followed one another."""
     rows = rows.take(rows.polled_ns != NONE)
-    since_ns = rows.polled_since_ns
-    return rows.changed(start_ns=since_ns, end_ns=since_ns + rows.polled_ns)
-
-
-def are_chosen(connection: Any, texts: Texts, **columns: Ints) -> Flags:
-    """Which of the calls did the user select, whatever their rank? columns: call, identity, region,
-    bytes."""
-    return cells_of(connection).are_left(texts, **columns)
-
-
-TOLD = ("world_rank", "thread", "call", "bytes", "signature")
+    return rows.changed(start_ns=rows.polled_since_ns, end_ns=rows.polled_since_ns + rows.polled_ns)
 
 
 def told(connection: Connection, calls: Calls, texts: Texts) -> tuple[Ints, Flags]:
@@ -333,10 +315,11 @@ def told(connection: Connection, calls: Calls, texts: Texts) -> tuple[Ints, Flag
     which are bulk, if they are collectives: of others their size tells it."""
     traffic_classify(connection)
     rows = read(Columns, query.run(connection, "late/told"), texts)
-    is_control = np.full(len(calls), NONE)
-    own = np.flatnonzero(np.isin(calls.thread, rows.thread))
-    keys = ([getattr(each, name) for name in TOLD] for each in (calls.take(own), rows))
-    is_control[own] = np.append(rows.is_control, NONE)[found_in(*keys)]
+    keys = (
+        (each.world_rank, each.thread, each.call, each.bytes, each.signature)
+        for each in (calls, rows)
+    )
+    is_control = np.append(rows.is_control, NONE)[found_in(*keys)]
     limits = dict(connection.execute("SELECT call, threshold_bytes FROM control_size"))
     least = whole("calls.control-bytes")
     limit = np.array([limits.get(call, least) for call in texts.texts], np.int64)
@@ -369,15 +352,13 @@ def followed(connection: Connection, rows: Calls) -> dict[int, int]:
 
 def is_on(rows: Calls, threads: Mapping[int, int]) -> Flags:
     """Which of the calls are on these threads, by rank?"""
-    thread_of = np.full(max(threads, default=0) + 1, NONE)
-    thread_of[list(threads)] = list(threads.values())
-    return rows.thread == thread_of[np.minimum(rows.world_rank, len(thread_of) - 1)]
+    chosen = np.array([*threads.items()], np.int64).reshape(-1, 2).T
+    return found_in((rows.world_rank, rows.thread), chosen) >= 0
 
 
-_InfoRow = namedtuple("_InfoRow", "call library family form waits_for kind is_blocking bandwidth")
-
-
-class CallInfo(_InfoRow):
+class CallInfo(
+    namedtuple("CallInfo", "call library family form waits_for kind is_blocking bandwidth")
+):
     """call_infos.sql. kind: whom ranks wait for in it (collectives.KINDS); None: not for each
     other."""
 
@@ -403,11 +384,6 @@ class CallInfo(_InfoRow):
         )
 
     @property
-    def is_moving(self) -> bool:
-        """It moves data, whatever its size."""
-        return self.library == "nccl" or self.family == "completion"
-
-    @property
     def is_rooted(self) -> bool:
         """Not all wait for all."""
         return self.kind not in (None, "all")
@@ -420,12 +396,6 @@ class Known(NamedTuple):
 
     def which(self, calls: TextInts, texts: Texts, is_wanted: Callable[[CallInfo], bool]) -> Flags:
         return texts.among(calls, {name for name, info in self.calls.items() if is_wanted(info)})
-
-    def is_nccl(self, identities: TextInts, texts: Texts) -> Flags:
-        return texts.among(
-            identities,
-            {row.identity for row in self.communicators.values() if row.library == "nccl"},
-        )
 
 
 def known(connection: Connection) -> Known:
@@ -450,7 +420,7 @@ class Clocks:
         # by communicator or pair of ranks, and second
         self.errors: dict[tuple[Hashable, int], Error] = {}
         self.error_ns = 0.0  # the largest one of those by which calls were split
-        self.device_ns: dict[int, float | None] = dict(query.run(connection, "late/device_clocks"))
+        self.device_ns: dict[int, float] = dict(query.run(connection, "late/device_clocks"))
         has_nccl = connection.execute(
             "SELECT 1 FROM communicator WHERE library = 'nccl'"
         ).fetchone()
@@ -488,10 +458,8 @@ class Clocks:
         error = self.near(
             rows.identity[groups.first].tolist(), members, rows.start_ns[groups.first]
         )
-        of_rank = np.full(int(rows.world_rank.max(initial=0)) + 1, math.inf)
-        for rank, error_ns in self.device_ns.items():
-            of_rank[rank : rank + 1] = math.inf if error_ns is None else error_ns
-        device_ns = groups.max(np.where(rows.is_nccl, of_rank[rows.world_rank], 0.0))
+        of_rows = [self.device_ns.get(rank, math.inf) for rank in rows.world_rank.tolist()]
+        device_ns = groups.max(np.where(rows.is_nccl, np.array(of_rows, float), 0.0))
         return Errors(error.timestamp_ns + device_ns, error.distance_ns + 2 * device_ns)
 
     def are_sure(self, identity: TextInts, call: TextInts, error: Errors) -> Flags:

@@ -52,6 +52,8 @@ from .depends import (
     Collectives,
     Operations,
     Waits,
+    before,
+    of_alike,
 )
 from .reading import Known
 from .wait_split import Called, LATE_PARTNER, NO_PROGRESS, WaitSplit
@@ -107,19 +109,14 @@ class Part:
     def jobs(self) -> list[set[int]]:
         return jobs([*{*self.ranks.tolist()}], dict(enumerate(self.graph.met().tolist())))
 
-    def saved_ns(self, times_ns: Ints) -> float:
-        before_ns, after_ns = (
-            int(self.graph.lasts_ns(times).sum()) for times in (self.before_ns, times_ns)
-        )
-        return max(0, before_ns - after_ns) / self.share
-
     def gained(self, ranks: Sequence[int]) -> tuple[float, float, bool]:
         """Without these ranks being late: by how much the run is shorter; by how much threads of
         the other ranks are done sooner, on average, or the run is shorter; and whether the graph
         shows it. Threads of a rank wait for one another in ways that are not seen: where one is
         done sooner by twice what the run is, that may be so."""
         chains, times_ns = self.graph.chains, self.graph.play(self.without(ranks))
-        saved_ns = self.saved_ns(times_ns)
+        lasted_ns = [int(self.graph.lasts_ns(each).sum()) for each in (self.before_ns, times_ns)]
+        saved_ns = max(0, lasted_ns[0] - lasted_ns[1]) / self.share
         others = np.flatnonzero(~np.isin(chains.world_rank, ranks))
         order, threads = grouped(chains.world_rank[others], chains.thread[others])
         sooner_ns = threads.sum((self.before_ns - times_ns)[self.graph.ends][others[order]])
@@ -272,13 +269,10 @@ def _part(
     graph = Graph(calls, chains, members, depends)
     if not graph.is_whole or graph.played_ns <= 0 or share <= 0:
         return None
-    previous = np.append(NONE, played.call[:-1])
-    previous[chain.first] = NONE
+    previous = np.append(played.call, NONE)[before(chain.of_row)]
     gaps = np.append(numbered(previous, played.call), np.full(len(chains), NONE))
     is_rooted = known.which(played.call, texts, lambda call: call.is_rooted)
-    order, groups = grouped(played.call)
-    least_ns = np.empty(len(played), np.int64)
-    least_ns[order] = groups.spread(groups.min(graph.transfer_ns[order]))
+    least_ns = of_alike(Groups.min, graph.transfer_ns, played.call)
     cannot_wait = known.which(played.call, texts, lambda call: call.only_starts)
     least_ns = np.where((wait >= 0) | cannot_wait, graph.transfer_ns, least_ns)
     return Part(graph, share, gaps, np.where(is_rooted, NONE, played.call), least_ns, wait)
@@ -295,9 +289,9 @@ def _on_host(called: Called, alignment: Alignment, windows: Ints) -> Played:
     own = np.flatnonzero(~is_poll & (window >= 0) & (end_ns <= windows[window, 1]))
     samples, start_ns, end_ns = samples.take(own), start_ns[own], end_ns[own]
     window = window[own]
-    chain = Groups(samples.world_rank, samples.thread, window)
-    before_ns = np.append(NONE, end_ns[:-1])
-    before_ns[chain.first] = NONE
+    before_ns = np.append(end_ns, NONE)[
+        before(Groups(samples.world_rank, samples.thread, window).of_row)
+    ]
     polled_ns = np.where(samples.polled_ns == NONE, 0, samples.polled_ns)
     entered_ns = np.minimum(start_ns, np.maximum(before_ns, start_ns - polled_ns))
     return Played(
@@ -339,13 +333,12 @@ class _Run:
         texts: Texts,
     ) -> None:
         calls = sampled(connection).calls
-        calls = calls.take(known.which(calls.call, texts, lambda call: call.family == "setup"))
-        rank, begins, ends = (
-            np.append(getattr(calls, name), getattr(set_up, name))
-            for name in ("world_rank", "start_ns", "end_ns")
+        is_setup = known.which(calls.call, texts, lambda call: call.family == "setup")
+        calls = joined(SampledCalls, [calls.take(is_setup), set_up])
+        begins, ends = (
+            alignment.aligned(calls.world_rank, times) for times in (calls.start_ns, calls.end_ns)
         )
-        begins, ends = (alignment.aligned(rank, times) for times in (begins, ends))
-        self.setup = {each: (begins[own], ends[own]) for each, own in by_rank(rank)}
+        self.setup = {rank: (begins[own], ends[own]) for rank, own in by_rank(calls.world_rank)}
         walls = connection.execute("SELECT world_rank, coalesce(wall_ns, 0) FROM rank_wall")
         bounds = [
             (rank, *(storable(alignment.aligned_ns(rank, time_ns)) for time_ns in (0, wall_ns)))

@@ -49,8 +49,6 @@ from .wait_split import NO_PROGRESS
 
 NOTHING = {"f": 0.0, "b": False, "i": NONE}
 MOST_NUMBER = (1 << 63) - 1
-# waiting for a rank's progress in operations that it has begun, by rank and call, the longest first
-HeldUp = dict[tuple[int, str], int]
 ROOT_CAUSE = "root cause of"
 RANK = (
     number("rank", AS_EVERYWHERE, "rank"),
@@ -170,7 +168,6 @@ STATE = (
         of=lambda groups: ratio(groups.sum("wait_ns"), groups.sum("wait_ns").sum()),
     ),
 )
-LateRankRow = row_type("LateRankRow", RANK)  # sums over the split calls
 LateHostRow = row_type("LateHostRow", HOST)
 # Blocking collectives of one size: arrivals, and the time from the last arrival to the last return.
 # That is free of late arrivals: it is the library's own time, and so is the bus bandwidth over its
@@ -228,7 +225,7 @@ def stacked(*parts: Mapping[str, np.ndarray]) -> Columns:
 
 
 def rank_rows(sums: Sums, hosts: Mapping[int, str | None]) -> list[Row]:
-    """hosts: of all ranks, in order."""
+    """Sums over the split calls. hosts: of all ranks, in order."""
     waits, causes, ranks = sums.waits, sums.causes, np.array(list(hosts), np.int64)
 
     def summed(place: Ints, values: np.ndarray) -> Floats:
@@ -265,7 +262,7 @@ def rank_rows(sums: Sums, hosts: Mapping[int, str | None]) -> list[Row]:
         ),
         ratio(wait_ns, wait_ns + transfer_ns),
     )
-    return rows_of_columns(LateRankRow, columns)
+    return rows_of_columns(row_type("LateRankRow", RANK), columns)
 
 
 def host_rows(ranks: Iterable[Row]) -> list[Row]:
@@ -318,8 +315,10 @@ def call_rows(
         top_ns,
         [communicators[each].library for each in identities],
     )
-    found = rows_of_columns(row_type("LateCallRow", CALL), columns)
-    return sorted(found, key=lambda row: (-row.total_ns, row.call, row.communicator))
+    return sorted(
+        rows_of_columns(row_type("LateCallRow", CALL), columns),
+        key=lambda row: (-row.total_ns, row.call, row.communicator),
+    )
 
 
 def _timed(sums: Sums) -> Columns:
@@ -409,8 +408,7 @@ def slow_size(rows: Sequence[Row], sampled_share: float | None, least_ns: float)
             more_ns = (row.transfer_p50_ns - usual_ns) * row.collectives / (sampled_share or 1)
             is_slow = row.transfer_p25_ns >= threshold("late.slow-link") * usual_ns > 0
             if is_slow and more_ns >= least_ns:
-                times = row.transfer_p50_ns / usual_ns
-                found.append((round(more_ns), times, row.bytes, row.call))
+                found.append((round(more_ns), row.transfer_p50_ns / usual_ns, row.bytes, row.call))
     keys = "excess_ns", "times", "bytes", "call"
     return {f"slow_size_{key}": value for key, value in zip(keys, max(found, default=()))}
 
@@ -460,7 +458,9 @@ def state_rows(sums: Sums, ranks: Iterable[int]) -> list[Row]:
     return summarize(sums, view)
 
 
-def held_up(sums: Sums) -> HeldUp:
+def held_up(sums: Sums) -> dict[tuple[int, str], int]:
+    """The waiting for a rank's progress in operations that it has begun, by rank and call, the
+    longest first."""
     groups = grouped_by(
         sums, ["last_rank", "call"], lambda rows: rows.is_in("wait_state", NO_PROGRESS)
     )
@@ -475,8 +475,7 @@ def rest_rows(sums: Sums, ranks: Sequence[int], inside: Cells) -> dict[str, int]
     call = np.where(waits.completion == NONE, waits.call, waits.completion)
     own = sums.of_ranks(ranks)
     counted = grouped_by(inside, ["call"], lambda cells: np.isin(cells.world_rank, ranks))
-    counted_ns = zip(counted.texts(counted.call), counted.sum("total_ns").tolist())
-    rest_ns = Counter[str](dict(counted_ns))
+    rest_ns = Counter[str](dict(zip(counted.texts(counted.call), counted.sum("total_ns").tolist())))
     split_ns = np.bincount(call[own], (sums.wait_ns + sums.transfer_ns)[own])
     for name, ns in zip(sums.texts.texts, split_ns.tolist()):
         rest_ns[name] -= ns
@@ -491,8 +490,7 @@ def run_row(sums: Sums, counted_ns: Mapping[int, int], inside: Cells, setting_up
     waits = sums.waits
     wait_ns, transfer_ns = float(sums.wait_ns[own].sum()), float(sums.transfer_ns[own].sum())
     sampled_ns = int((waits.wait_ns + waits.transfer_ns)[own].sum())
-    is_estimate = own & waits.is_estimate
-    estimated_ns = float((sums.wait_ns + sums.transfer_ns)[is_estimate].sum())
+    estimated_ns = float((sums.wait_ns + sums.transfer_ns)[own & waits.is_estimate].sum())
     sequence = grouped_by(sums, ["identity", "sequence"]).sequence
     is_counted, is_mpi = np.isin(inside.world_rank, [*counted_ns]), inside.is_in("library", "mpi")
     whole_ns, mpi_ns, background_ns = (

@@ -76,9 +76,11 @@ from ..base import (
     joined,
     np,
     pairs,
+    query,
+    read,
     threshold,
 )
-from ..run import Alignment, Calls, Selection, holes_aligned
+from ..run import Alignment, Calls, Selection, cells_of, holes_aligned
 from ..run.sampled import sampled
 from .depends import (
     ALL,
@@ -88,16 +90,15 @@ from .depends import (
     Operations,
     Sources,
     Waits,
+    of_alike,
     operations_of,
     sources,
     whole,
 )
-from .messages import epoch_operations, messages, sampled_epochs
+from .messages import epoch_operations, messages
 from .reading import (
-    CallInfo,
     Clocks,
     Known,
-    are_chosen,
     are_setting_up,
     followed,
     is_on,
@@ -123,7 +124,8 @@ WaitSplit = namedtuple(
 def wait_split(run: Selection, alignment: Alignment, known: Known) -> WaitSplit:
     """The run must have been opened with samples."""
     connection, texts = run.connection, sampled(run.connection).texts
-    rows, epochs = sampled_collectives(connection, texts), sampled_epochs(connection, texts)
+    rows = sampled_collectives(connection, texts)
+    epochs = read(Columns, query.run(connection, "late/sampled_epochs"), texts)
     sides, edges = message_sides(connection, known, texts), sources(connection, texts)
     clocks = Clocks(connection, alignment, lambda: median_durations(rows, sides, epochs))
     collectives, is_sure = _judge(rows.take(whole(rows)), alignment, clocks, edges, texts)
@@ -146,7 +148,7 @@ def wait_split(run: Selection, alignment: Alignment, known: Known) -> WaitSplit:
     waits, completed_in = split(operations, in_call, calls)
 
     def chosen(rows: Columns) -> Flags:
-        return are_chosen(connection, texts, call=rows.call, identity=rows.identity)
+        return cells_of(connection).are_left(texts, call=rows.call, identity=rows.identity)
 
     first = Groups(collectives.identity, collectives.sequence).first
     unsure = collectives.take(first[~is_sure[first]]), of_epochs.take(is_unsure)
@@ -154,11 +156,12 @@ def wait_split(run: Selection, alignment: Alignment, known: Known) -> WaitSplit:
     left["unsure"] += sum(int(chosen(rows).sum()) for rows in unsure)
     left["uncompleted"] += len(grouped(unseen.world_rank, unseen.gone_ns)[1])
     own_calls = called(connection, alignment, inside, known, texts)
-
-    def is_held_up(call: CallInfo) -> bool:
-        return not call.is_blocking or (call.is_rooted and call.kind != NEIGHBORS)
-
-    held_up = completed_in.take(known.which(completed_in.call, texts, is_held_up))
+    may_be_held_up = known.which(
+        completed_in.call,
+        texts,
+        lambda call: not call.is_blocking or (call.is_rooted and call.kind != NEIGHBORS),
+    )
+    held_up = completed_in.take(may_be_held_up)
     if len(held_up):
         lines = timelines(own_calls, waits.take(slice(0)), texts)
         parts = _parts(collectives, alignment, texts)
@@ -184,10 +187,10 @@ def _completing(
     )
 
 
-def split(operations: Operations, in_call: Ints, calls: Calls) -> tuple[Waits, Columns]:
+def split(operations: Operations, in_call: Ints, calls: Calls) -> tuple[Waits, Operations]:
     """The split of the calls in which ranks wait for these operations, then of unsuccessful polls
-    before them; and what progress.py asks of the operations. in_call: the row of each operation's
-    call; NONE: it is not known."""
+    before them; and the operations of these calls, with the row of the wait, and the peer of a
+    message. in_call: the row of each operation's call; NONE: it is not known."""
     order, groups = grouped(in_call)
     operations, call = operations.take(order), in_call[order][groups.first]
     is_split = (call != NONE) & (groups.sum((~operations.is_known).astype(np.int64)) == 0)
@@ -197,17 +200,7 @@ def split(operations: Operations, in_call: Ints, calls: Calls) -> tuple[Waits, C
         operations.take(ready[is_split]), calls.take(call[is_split]), groups.counts[is_split]
     )
     wait = groups.spread(np.where(is_split, np.cumsum(is_split) - 1, -1))
-    found = Columns(
-        wait=wait,
-        call=operations.call,
-        identity=operations.identity,
-        bytes=operations.bytes,
-        sequence=operations.sequence,
-        peer=_peers(operations),
-        peer_gone_ns=operations.peer_gone_ns,
-        wait_state=operations.wait_state,
-    )
-    return waits, found.take(wait >= 0)
+    return waits, operations.changed(wait=wait, peer=_peers(operations)).take(wait >= 0)
 
 
 def _peers(operations: Operations) -> Ints:
@@ -320,16 +313,10 @@ def _arrived_ns(waits: Waits) -> Ints:
 
 def _excess_ns(waits: Waits) -> Ints:
     """How much longer each transfer is than the least of such calls."""
-    order, groups = grouped(
-        waits.call,
-        waits.identity,
-        waits.bytes,
-        waits.completion,
-        waits.is_estimate | waits.is_polled,
-    )
-    least_ns = np.empty(len(waits), np.int64)
-    least_ns[order] = groups.spread(groups.min(waits.transfer_ns[order]))
-    return np.where(waits.is_estimate | waits.is_polled, 0, waits.transfer_ns - least_ns)
+    is_unsure = waits.is_estimate | waits.is_polled
+    keys = waits.call, waits.identity, waits.bytes, waits.completion, is_unsure
+    least_ns = of_alike(Groups.min, waits.transfer_ns, *keys)
+    return np.where(is_unsure, 0, waits.transfer_ns - least_ns)
 
 
 def _messages(waits: Waits, operations: Columns) -> Columns:
@@ -353,8 +340,8 @@ def _collectives(waits: Waits, operations: Columns, parts: Collectives, lines: L
     first = own.take(groups.first)
     group = found_in((parts.identity, parts.sequence), (first.identity, first.sequence))
     parts, group = parts.take(group >= 0), group[group >= 0]
-    parts_until_ns = np.where(parts.gone_ns == NONE, last_ns[group], parts.gone_ns)
-    parts_until_ns = np.minimum(parts_until_ns, last_ns[group])
+    gone_ns = np.where(parts.gone_ns == NONE, last_ns[group], parts.gone_ns)
+    parts_until_ns = np.minimum(gone_ns, last_ns[group])
     outside_ns = _outside_ns(lines, parts.world_rank, since_ns[group], parts_until_ns)
     order = np.lexsort((-outside_ns, group))
     place = np.arange(len(group)) - np.searchsorted(group[order], group[order])
@@ -451,10 +438,6 @@ class Timeline(namedtuple("Timeline", "points states calls waits sums texts")):
         spent = self.spent(np.concatenate([since_ns, until_ns]))
         return spent[len(since_ns) :] - spent[: len(since_ns)]
 
-    def states_at(self, times_ns: Ints) -> Ints:
-        place = self.points.searchsorted(times_ns, "right") - 1
-        return self.states_from[np.where(place < 0, len(self.states), place)]
-
     def last_inside(self, times_ns: Ints) -> Ints:
         """The times themselves at which it is not outside MPI, else the end of its last call."""
         place = np.maximum(0, np.searchsorted(self.points, times_ns, "right") - 1)
@@ -488,11 +471,8 @@ class Lines(Dict[int, Timeline]):
 
     def spent_between(self, world_ranks: Ints, since_ns: Ints, until_ns: Ints) -> np.ndarray:
         """For each row the time in each state (a row for each, a column for each state)."""
-        found = np.empty((len(world_ranks), COUNT), np.int64)
-        return self._filled(found, Timeline.spent_between, world_ranks, since_ns, until_ns)
-
-    def states_at(self, world_ranks: Ints, times_ns: Ints) -> Ints:
-        return self._filled(np.empty_like(times_ns), Timeline.states_at, world_ranks, times_ns)
+        spent = np.empty((len(world_ranks), COUNT), np.int64)
+        return self._filled(spent, Timeline.spent_between, world_ranks, since_ns, until_ns)
 
     def last_inside(self, world_ranks: Ints, times_ns: Ints) -> Ints:
         return self._filled(np.empty_like(times_ns), Timeline.last_inside, world_ranks, times_ns)

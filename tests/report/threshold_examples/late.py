@@ -243,7 +243,7 @@ def contradicting(ns: int) -> str:
 
 def with_causes(number: int) -> str:
     found = largest({rank: 1_000.0 for rank in range(number)}, number * 1_000)
-    return "some not known" if None in found else "all known"
+    return "some not known" if NONE in found else "all known"
 
 
 def at_marks(behind: Callable[[int], int], length_ns: int = 1_000, error_ns: float = 0.0) -> str:
