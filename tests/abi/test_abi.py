@@ -27,14 +27,9 @@ OTHER_NAMES = {
     *("execl", "execlp", "execle"),
     "InitializeInjectionNvtx2",  # NVTX's
     "InitializeInjection",  # the CUDA driver's
-    *(
-        "cuptiSubscribe",
-        "cuptiSubscribe_v2",
-        "cuptiFinalize",
-        "cuptiActivityRegisterCallbacks",
-        "cuptiActivityRegisterTimestampCallback",
-    ),
-    *("cuptiActivityEnable", "cuptiActivityDisable"),  # other clients of CUPTI pass through these
+    # other clients of CUPTI pass through these
+    *("cuptiSubscribe", "cuptiSubscribe_v2", "cuptiFinalize", "cuptiActivityRegisterCallbacks"),
+    *("cuptiActivityRegisterTimestampCallback", "cuptiActivityEnable", "cuptiActivityDisable"),
     # graphs are counted as they are launched
     *("cudaGraphLaunch", "cudaGraphLaunch_ptsz", "cuGraphLaunch", "cuGraphLaunch_ptsz"),
     # NCCL looks for its profiler plugin
@@ -44,24 +39,11 @@ OTHER_NAMES = {
 }
 NCCL_TABLE = REPOSITORY / "src/nccl/nccl_calls.def"
 NCCL_WITH_CONFIGURATION = (
-    "AllReduce",
-    "Broadcast",
-    "Reduce",
-    "AllGather",
-    "ReduceScatter",
-    "AlltoAll",
-    "Gather",
-    "Scatter",
+    "AllReduce Broadcast Reduce AllGather ReduceScatter AlltoAll Gather Scatter".split()
 )
 # Tools look for these in the global scope to find out about an MPI library (facts: a program would
 # believe we are one).
-NEVER_EXPORTED = {
-    "Get_version",
-    "Get_library_version",
-    "Initialized",
-    "Finalized",
-    "Abi_get_version",
-}
+NEVER_EXPORTED = {*"Get_version Get_library_version Initialized Finalized Abi_get_version".split()}
 
 
 def compiler_of(library: str) -> str:
@@ -173,18 +155,7 @@ MEANING = {
     **dict.fromkeys(("request", "requests"), "MPI_Request"),
     **dict.fromkeys(("status", "statuses"), "MPI_Status"),
     **dict.fromkeys(
-        (
-            "buf",
-            "buffer",
-            "sendbuf",
-            "recvbuf",
-            "origin",
-            "result",
-            "compare",
-            "base",
-            "extra_state",
-        ),
-        "void",
+        "buf buffer sendbuf recvbuf origin result compare base extra_state".split(), "void"
     ),
     **dict.fromkeys(
         ("origin_type", "target_type", "result_type", "etype", "filetype"), "MPI_Datatype"
@@ -227,18 +198,7 @@ def test_each_function_is_declared_as_this_mpi_declares_it(mpicc: str) -> None:
 
 
 ORDERED = {
-    "dest",
-    "source",
-    "tag",
-    "sendtag",
-    "recvtag",
-    "root",
-    "count",
-    "sendcount",
-    "recvcount",
-    "color",
-    "key",
-    "ndims",
+    *"dest source tag sendtag recvtag root count sendcount recvcount color key ndims".split()
 }
 
 
@@ -393,13 +353,8 @@ def test_the_library_needs_libc_alone() -> None:
         ["readelf", "-d", str(LIBRARY)], check=True, capture_output=True, text=True
     ).stdout
     needed = set(re.findall(r"\(NEEDED\).*\[(.*?)\]", dynamic))
-    assert needed <= {
-        "libc.so.6",
-        "libdl.so.2",
-        "libpthread.so.0",
-        "ld-linux-x86-64.so.2",
-        "ld-linux-aarch64.so.1",
-    }
+    loaders = {"ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+    assert needed <= {"libc.so.6", "libdl.so.2", "libpthread.so.0"} | loaders
 
 
 # Constants and statuses: a program that knows both sides, in two files, for each side's names are

@@ -83,16 +83,8 @@ def compiled(headers: Headers, folder: Path) -> Path:
     ]
     libraries = [str(DOUBLES / "libcuda.so.1"), str(DOUBLES / "libcupti.so.13")]
     source = str(REPOSITORY / "tests/abi/cupti_records.c")
-    command = [
-        "cc",
-        "-std=gnu11",
-        *headers.forms,
-        *includes,
-        source,
-        *libraries,
-        "-o",
-        str(program),
-    ]
+    flags = ["-std=gnu11", *headers.forms, *includes]
+    command = ["cc", *flags, source, *libraries, "-o", str(program)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return program

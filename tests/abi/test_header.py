@@ -12,24 +12,10 @@ from pathlib import Path
 import pytest
 
 INCLUDE = Path(__file__).resolve().parents[2] / "include"
-LANGUAGES = [
-    "gcc -std=c99",
-    "gcc -std=c11",
-    "g++ -std=c++11",
-    "clang -std=c99",
-    "clang -std=c11",
-    "clang++ -std=c++11",
-]
-KINDS = [
-    "-O0",
-    "-O2",
-    "-O0 -fno-pie -no-pie",
-    "-O2 -fno-pie -no-pie",
-    "-O2 -fPIE -pie",
-    "-O2 -fPIC -pie",
-    "-O2 -fno-plt",
-    "-O2 -flto",
-]
+LANGUAGES = [f"{cc} -std={std}" for cc in ("gcc", "clang") for std in ("c99", "c11")]
+LANGUAGES += ["g++ -std=c++11", "clang++ -std=c++11"]
+KINDS = ["-O0", "-O2", "-O0 -fno-pie -no-pie", "-O2 -fno-pie -no-pie"]
+KINDS += ["-O2 -fPIE -pie", "-O2 -fPIC -pie", "-O2 -fno-plt", "-O2 -flto"]
 STATIC = ["-O0 -static", "-O2 -static"]
 LINKERS = ["bfd", "gold", "lld"]
 

@@ -167,15 +167,8 @@ def test_the_real_library_answers_through_the_wrappers_as_without_them(
 ) -> None:
     library = nccl / "lib/libnccl.so.2"
     (tmp_path / "program.c").write_text(PROGRAM)
-    build = [
-        "cc",
-        "program.c",
-        str(library),
-        f"-Wl,-rpath,{library.parent}",
-        "-Wl,--allow-shlib-undefined",
-        "-o",
-        "program",
-    ]
+    linked = [str(library), f"-Wl,-rpath,{library.parent}", "-Wl,--allow-shlib-undefined"]
+    build = ["cc", "program.c", *linked, "-o", "program"]
     subprocess.run(build, check=True, cwd=tmp_path)
     environment = {
         **os.environ,

@@ -57,13 +57,7 @@ def test_our_view_of_nvml_is_nvidia_s(place: Path | None, tmp_path: Path):
         pytest.skip("nvml.h is not here (setup/cupti.sh fetches it)")
     source = tmp_path / "nvml.c"
     source.write_text(SOURCE)
-    command = [
-        "cc",
-        "-std=gnu11",
-        "-fsyntax-only",
-        f"-isystem{place}",
-        f"-I{REPOSITORY / 'src'}",
-        str(source),
-    ]
+    folders = [f"-isystem{place}", f"-I{REPOSITORY / 'src'}"]
+    command = ["cc", "-std=gnu11", "-fsyntax-only", *folders, str(source)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -50,16 +50,7 @@ def test_numbers_and_layouts_are_nvidia_s():
     headers = next((place for place in PLACES if (place / "nvtx3/nvToolsExt.h").exists()), None)
     if not headers:
         pytest.skip("NVTX's headers are not here (setup/nvtx.sh fetches them)")
-    command = [
-        "cc",
-        "-std=c11",
-        "-D_GNU_SOURCE",
-        f"-I{headers}",
-        f"-I{REPOSITORY / 'src'}",
-        "-fsyntax-only",
-        "-x",
-        "c",
-        "-",
-    ]
+    flags = ["-std=c11", "-D_GNU_SOURCE", f"-I{headers}", f"-I{REPOSITORY / 'src'}"]
+    command = ["cc", *flags, "-fsyntax-only", "-x", "c", "-"]
     done = subprocess.run(command, input=SAME, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -51,17 +51,9 @@ def program(mpi: Mpi, name: str, *libraries: str) -> str:
 def compiled(mpi_name: str, mpicc: str, name: str, libraries: tuple[str, ...]) -> str:
     binary = REPOSITORY / "build/tests" / mpi_name / name
     binary.parent.mkdir(parents=True, exist_ok=True)
-    command = [
-        mpicc,
-        *C_FLAGS,
-        *C_ERRORS,
-        f"-I{SOURCES}",
-        str(SOURCES / f"{name}.c"),
-        *libraries,
-        f"-Wl,-rpath,{FOLDER}",
-        "-ldl",
-    ]
-    compile_to(binary, command)
+    source = [f"-I{SOURCES}", str(SOURCES / f"{name}.c")]
+    linked = [*libraries, f"-Wl,-rpath,{FOLDER}", "-ldl"]
+    compile_to(binary, [mpicc, *C_FLAGS, *C_ERRORS, *source, *linked])
     return str(binary)
 
 

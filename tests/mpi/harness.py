@@ -73,15 +73,8 @@ def compile_program(mpi: Mpi, name: str, *flags: str, suffix: str = "") -> Path:
         command = [mpi.mpicc, *C_FLAGS, *C_ERRORS, str(source), *C_LINK_FLAGS, *flags]
     elif source.suffix == ".cpp":
         c_functions_alone = ["-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX"]
-        command = [
-            mpi.mpicc,
-            *C_FLAGS,
-            *c_functions_alone,
-            str(source),
-            *C_LINK_FLAGS,
-            "-lstdc++",
-            *flags,
-        ]
+        linked = [*C_LINK_FLAGS, "-lstdc++", *flags]
+        command = [mpi.mpicc, *C_FLAGS, *c_functions_alone, str(source), *linked]
     else:
         command = [mpi.mpifort, "-g", str(source), *flags]
     compile_to(binary, command)

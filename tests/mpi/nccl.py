@@ -36,14 +36,6 @@ def compiled(
     binary = BUILD / "tests" / Path(compiler).name / (output or name)
     linked = [str(doubles() / library), f"-Wl,-rpath,{BUILD}"] if library else []
     binary.parent.mkdir(parents=True, exist_ok=True)
-    command = [
-        compiler,
-        *C_FLAGS,
-        *C_ERRORS,
-        f"-I{DOUBLE}",
-        str(PROGRAMS / f"{name}.c"),
-        *linked,
-        *flags,
-    ]
-    compile_to(binary, command)
+    source = [f"-I{DOUBLE}", str(PROGRAMS / f"{name}.c")]
+    compile_to(binary, [compiler, *C_FLAGS, *C_ERRORS, *source, *linked, *flags])
     return binary
