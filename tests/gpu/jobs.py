@@ -90,13 +90,8 @@ class Job:
         """As the rank has left it, or made of its ledger by the reporter."""
         path, ledger = self.folder / f"rank-{rank}.db", self.folder / f"rank-{rank}.ledger"
         if not path.exists() and ledger.exists():
-            command = [
-                sys.executable,
-                str(REPOSITORY / "report/hvprof-report"),
-                "merge",
-                str(ledger),
-                str(path),
-            ]
+            reporter = [sys.executable, str(REPOSITORY / "report/hvprof-report")]
+            command = [*reporter, "merge", str(ledger), str(path)]
             made = subprocess.run(command, capture_output=True, text=True, check=False)
             if made.returncode:
                 raise RuntimeError(f"the reporter cannot read {ledger.name}: {made.stderr.strip()}")
@@ -195,17 +190,8 @@ class Jobs:
         none."""
         program, folder = self.out / "mpi" / name, self.out / "mpi"
         linked = [str(folder / "libmpi_one_rank.so"), f"-Wl,-rpath,{folder}", "-ldl", *words]
-        command = [
-            compiler(),
-            "-O2",
-            "-D_GNU_SOURCE",
-            f"-I{PROGRAMS}",
-            str(PROGRAMS / f"{name}.c"),
-            *linked,
-            "-o",
-            str(program),
-        ]
-        status, said = asked(command)
+        source = ["-O2", "-D_GNU_SOURCE", f"-I{PROGRAMS}", str(PROGRAMS / f"{name}.c")]
+        status, said = asked([compiler(), *source, *linked, "-o", str(program)])
         return str(program), said or f"exit status {status}" if status else ""
 
     def built(self, check: str, name: str, *words: str) -> str:

@@ -97,14 +97,8 @@ def launch(test: Test, output: Path, *, is_profiled: bool) -> str:
     may end as it likes."""
     output.parent.mkdir(parents=True, exist_ok=True)
     profiler = [str(BUILD / "bin/commprof-run")] if is_profiled else []
-    command = [
-        "mpiexec.mpich",
-        "-n",
-        str(test.ranks),
-        *profiler,
-        f"./{test.program}",
-        *test.words("arg"),
-    ]
+    program = [*profiler, f"./{test.program}", *test.words("arg")]
+    command = ["mpiexec.mpich", "-n", str(test.ranks), *program]
     settings = dict(word.split("=", 1) for word in test.words("env")) | {
         "COMMPROF_OUTPUT": str(output) + ".profile"
     }
