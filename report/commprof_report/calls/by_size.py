@@ -32,6 +32,7 @@ from ..base import (
     Sums,
     View,
     found_in,
+    gathered,
     line_ns,
     np,
     number,
@@ -289,9 +290,7 @@ class OddSizes(namedtuple("OddSizes", "call sizes calls line_ns excess_ns")):
 
 def odd_sizes(rows: Sequence[Row]) -> list[OddSizes]:
     """Calls with the most time first, as far as medians show that they differ from the line."""
-    found: dict[str, list[tuple[Row, float]]] = {}
-    for row, usual_ns in _with_line(best_timed(rows)):
-        found.setdefault(row.call, []).append((row, usual_ns))
+    found = gathered((row.call, (row, usual_ns)) for row, usual_ns in _with_line(best_timed(rows)))
     answers = [
         OddSizes(
             call,
@@ -309,11 +308,11 @@ def odd_sizes(rows: Sequence[Row]) -> list[OddSizes]:
 
 def _with_line(rows: Sequence[Row]) -> Iterator[tuple[Row, float]]:
     """Sizes that are no powers of two, with their median on the line; all of 20 calls or more."""
-    curves: dict[tuple, list[Row]] = {}
-    for row in rows:
-        if row.bytes_low and row.bytes_low == row.bytes_high and row.p95_ns is not None:
-            key = (row.call, row.identity, row.memory_kind, row.measure, row.rank)
-            curves.setdefault(key, []).append(row)
+    curves = gathered(
+        ((row.call, row.identity, row.memory_kind, row.measure, row.rank), row)
+        for row in rows
+        if row.bytes_low and row.bytes_low == row.bytes_high and row.p95_ns is not None
+    )
     for curve in curves.values():
         powers = sorted((row for row in curve if row.power_of_two), key=lambda row: row.bytes_low)
         sizes = [row.bytes_low for row in powers]
