@@ -366,7 +366,7 @@ def test_rows_of_a_file_are_inserted_one_by_one_and_checked():
     connection = sqlite3.connect(":memory:")
     connection.executescript(planted.SCHEMA.read_text() + "ATTACH ':memory:' AS source;")
     connection.create_function("impossible_values", 0, lambda: None)
-    for kind, table, sql in database._entries_of_version(NEWEST):
+    for kind, table, sql in database._entries_after(database.schema_of(NEWEST)):
         if kind == "table":
             connection.execute(sql.replace("CREATE TABLE ", "CREATE TABLE source.", 1))
     for table in database._columns():

@@ -21,9 +21,10 @@ from collections import Counter, namedtuple
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import lru_cache, partial
+from io import BytesIO
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, Tuple
+from typing import Any, BinaryIO, List, Tuple
 from urllib.parse import quote
 
 from .. import APPLICATION_ID
@@ -41,6 +42,9 @@ TAKEN = {  # by table, SQL: which of its sound rows are new to the run
     "call": "name NOT IN (SELECT name FROM main.call) OR library NOT IN (SELECT library FROM "
     "main.call)",
 }
+# SQL: whether a row of `call` was checked in another file; the ranks' tables are equal
+CALL = "(name, family, library, form, bandwidth, waits_for)"
+KNOWN_CALL = f"coalesce({CALL} IN (SELECT {CALL[1:-1]} FROM main.call), 0)"
 # of what a file holds; a Python function takes twice as long
 TEXT = partial(str, encoding="utf-8", errors="replace")
 # memory for a run, and for the tables that commands create from it, before SQLite uses temporary
@@ -50,14 +54,17 @@ HEADER_BYTES = 100  # of an SQLite file
 MOST_COPIED = 1 << 24  # bytes of a file that is copied before it is read
 
 
-# Conditions on a value, by the declared type of its column (schema.sql). 2^62 ns are 146 years; two
-# such sums do not overflow.
+# Conditions on a value, by the declared type of its column (schema.sql), which let nothing into
+# the run that is of another type: what SQLite stores there as a number or text has become one.
+# typeof() takes SQLite twice as long. 2^62 ns are 146 years; two such sums do not overflow.
 TYPES = {
-    "INTEGER": f"typeof({{0}}) = 'integer' AND {{0}} BETWEEN 0 AND {1 << 62}",
-    "SIGNED INTEGER": f"typeof({{0}}) = 'integer' AND {{0}} BETWEEN -{1 << 62} AND {1 << 62}",
-    "BOOLEAN": "typeof({0}) = 'integer' AND {0} IN (0, 1)",
-    "TEXT": "typeof({0}) = 'text'",
+    "INTEGER": f"{{0}} BETWEEN 0 AND {1 << 62} AND {{0}} = CAST({{0}} AS INTEGER)",
+    "SIGNED INTEGER": f"{{0}} BETWEEN -{1 << 62} AND {1 << 62} AND {{0}} = CAST({{0}} AS INTEGER)",
+    "BOOLEAN": "{0} IN (0, 1)",
+    "TEXT": "{0} >= '' AND {0} < x''",
 }
+# the constraints of a table; parentheses inside them are at most two deep
+CHECKS = re.compile(r"CHECK \(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)")
 
 
 RankOfFile = namedtuple(
@@ -74,10 +81,11 @@ class Source:
     header."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self.connection, self.is_attached = connection, False
-        self.copy: Any = None  # where small files are put
-        self.layout = b""  # of the file that is there; empty: of none
-        self.made: Made = ()
+        self.connection = connection
+        self.copy: BinaryIO = BytesIO()  # the file where small files are put, after the first
+        self.layout = b""  # of the sound file that is there; empty: of none
+        self.made: Made = []
+        self.found = 0, False  # version and plainness of a file of this layout and schema
         self.copies = 0
 
     def put(self, path: Path) -> tuple[int, bool]:
@@ -87,16 +95,18 @@ class Source:
         with unpacked(path) as on_disk, regular_open(on_disk) as file:
             before, self.layout = self.layout, b""
             header = bytearray(file.read(HEADER_BYTES))
-            layout = bytes(header[16:18] + header[20:24] + header[40:60])
+            layout = bytes(header[16:18] + header[20:24] + header[40:72])
             is_alike = layout == before
             if not self._copied(header, file.fileno(), is_alike):
-                layout = b""
+                layout, is_alike = b"", False
                 self._attach(on_disk, "immutable")
         made = _made(self.connection, "source")
-        if layout and is_alike and made != self.made:
+        if is_alike and made != self.made:
             return self.put(path)
+        if not is_alike:
+            self.found = _database_check(path, header, made)
         self.layout, self.made = layout, made
-        return _database_check(path, header, made)
+        return self.found
 
     def _copied(self, header: bytearray, file: int, is_alike: bool) -> bool:
         """False: the file is large, or there is no space for a copy."""
@@ -108,7 +118,7 @@ class Source:
             return False
         with suppress(OSError), ExitStack() as stack:
             if not is_alike:
-                self.close()
+                self.copy.close()
                 name = stack.enter_context(NamedTemporaryFile(prefix="commprof-")).name
                 self.copy = open(name, "r+b", buffering=0)
             self.copy.seek(0)
@@ -122,21 +132,17 @@ class Source:
 
     def _attach(self, path: Path, how: str) -> None:
         self._detach()
-        self.connection.execute(
-            "ATTACH ? AS source",
-            (f"file:{quote(os.fsencode(path.absolute()))}?mode=ro&{how}=1",),
-        )
-        self.is_attached = True
+        place = f"file:{quote(os.fsencode(path.absolute()))}?mode=ro&{how}=1"
+        self.connection.execute("ATTACH ? AS source", (place,))
 
     def close(self) -> None:
+        """No more files are read. Whatever the last one holds has no names in the run then."""
         self._detach()
-        if self.copy:
-            self.copy.close()
+        self.copy.close()
 
     def _detach(self) -> None:
-        if self.is_attached:
+        with suppress(sqlite3.OperationalError):  # there may be none
             self.connection.execute("DETACH source")
-            self.is_attached, self.layout = False, b""
 
 
 class RunConnection(sqlite3.Connection):
@@ -161,10 +167,13 @@ def database_create(page_bytes: int = 4_096) -> RunConnection:
     few."""
     connection = _connection("")
     connection.execute(f"PRAGMA page_size = {page_bytes}")
+    connection.execute("PRAGMA journal_mode = MEMORY")
     connection.create_function("impossible_values", 0, lambda: 1 / 0)  # ends a statement
     for database in ("main", "temp"):
         connection.execute(f"PRAGMA {database}.cache_size = -{CACHE_KIB}")
     connection.executescript(schema_of(NEWEST))
+    # _copying has checked what is inserted; and rows_insert has it checked
+    connection.execute("PRAGMA ignore_check_constraints = ON")
     return connection
 
 
@@ -197,22 +206,7 @@ def _database_check(path: Path, header: bytearray, made: Made) -> tuple[int, boo
     if application_id != APPLICATION_ID:
         raise ReportError(path, "is an SQLite database, but not one of commprof's")
     version_check(path, "schema", version, OLDEST, NEWEST)
-    wrong, is_plain = _schema_check(version, made)
-    if wrong:
-        raise ReportError(path, wrong)
-    return version, is_plain
-
-
-# rows of sqlite_master: kind (a table, an index, ...), name, the statement that created it, and its
-# root page
-Made = Tuple[Tuple[Any, ...], ...]
-
-
-@lru_cache(maxsize=4)
-def _schema_check(version: int, made: Made) -> tuple[str, bool]:
-    """Fault of a schema, if any; and whether it is plain. The ranks' files have the same schema: it
-    is compared once."""
-    ours, theirs = _entries_of_version(version), _entries(made)
+    ours, theirs = _entries_after(schema_of(version)), _entries(made)
     names = Counter(name.lower() for _, name, _ in theirs)
     for kind, name, sql in ours:
         if (kind, name, sql) not in theirs or names[name] > 1:
@@ -221,28 +215,34 @@ def _schema_check(version: int, made: Made) -> tuple[str, bool]:
                 if names[name]
                 else "is missing"
             )
-            return f"is damaged: commprof's {kind} '{name}' {what}", False
+            raise ReportError(path, f"is damaged: commprof's {kind} '{name}' {what}")
     # no indexes: SQLite would use them, and what they say may differ from their tables
-    added_by_merge = _entries(_made(_after(query.text("run/views"))))
-    return "", {*theirs} <= {*ours, *added_by_merge}
+    added_by_merge = _entries_after(query.text("run/views"))
+    return version, {*theirs} <= {*ours, *added_by_merge}
+
+
+# rows of sqlite_master: kind (a table, an index, ...), name, the statement that created it, and its
+# root page
+Made = List[Tuple[Any, ...]]
 
 
 def _made(connection: sqlite3.Connection, database: str = "main") -> Made:
-    """SQLite accepts blobs as texts here."""
-    columns = "CAST(type AS TEXT), CAST(name AS TEXT), CAST(coalesce(sql, '') AS TEXT), rootpage"
-    return tuple(connection.execute(f"SELECT {columns} FROM {database}.sqlite_master"))
+    """SQLite accepts blobs as texts here. It is read for each file: as bytes in half the time."""
+    texts = ", ".join(f"CAST(coalesce({name}, '') AS BLOB)" for name in ("type", "name", "sql"))
+    return connection.execute(f"SELECT {texts}, rootpage FROM {database}.sqlite_master").fetchall()
 
 
-def _entries(made: Made) -> Made:
+def _entries(made: Made) -> list[tuple[str, ...]]:
     """Without comments and spaces."""
-    return tuple(
-        (kind, name, " ".join(re.sub("--.*", "", sql).split())) for kind, name, sql, _ in made
-    )
+    return [
+        (TEXT(kind), TEXT(name), " ".join(re.sub("--.*", "", TEXT(sql)).split()))
+        for kind, name, sql, _ in made
+    ]
 
 
 @lru_cache
-def _entries_of_version(version: int) -> Made:
-    return _entries(_made(_after(schema_of(version))))
+def _entries_after(script: str) -> list[tuple[str, ...]]:
+    return _entries(_made(_after(script)))
 
 
 def _after(script: str) -> sqlite3.Connection:
@@ -288,9 +288,35 @@ def database_copy(
 ) -> None:
     """Adds all rows of a file to the run, or none. Adds only the samples that `thinning` retains;
     without `thinning` none. is_ours: the reporter has written the file, and checked its rows."""
+    left_out = (*HISTOGRAMS * (not with_histograms), *SAMPLES * (thinning is None))
+    passed = {"call": KNOWN_CALL}
     with damage_named(path):
         version, _ = connection.source.put(path)
-        _copy_attached(connection, path, version, with_histograms, thinning, is_ours)
+        wanted = [
+            table
+            for table in _columns()
+            if table not in left_out and values_of(version, table) is not None
+        ]
+        # most tables of most files are empty: nothing is prepared for them
+        exists = ", ".join(f"EXISTS (SELECT 1 FROM source.{table})" for table in wanted)
+        are_filled = connection.execute(f"SELECT {exists}").fetchone()
+        filled = [table for table, is_filled in zip(wanted, are_filled) if is_filled]
+        if thinning:
+            thinning.expect(connection, filled)
+            passed |= thinning.passed(connection, filled, "source")
+        first = free_numbers(connection)
+        with connection:
+            connection.execute("BEGIN")
+            for table in filled:
+                statement = _copying(table, version, passed.get(table, "0"), is_ours)
+                try:
+                    connection.execute(statement, first)
+                except (sqlite3.IntegrityError, sqlite3.OperationalError) as error:
+                    is_constraint = isinstance(error, sqlite3.IntegrityError)
+                    if not is_constraint and "user-defined function" not in str(error):
+                        raise
+                    why = f"impossible values in table {table}" + f" ({error})" * is_constraint
+                    raise ReportError(path, f"is damaged: {why}") from None
 
 
 @contextmanager
@@ -304,81 +330,53 @@ def damage_named(path: Path) -> Iterator[None]:
         raise ReportError(path, f"is damaged{why}") from None
 
 
-def _copy_attached(
-    connection: sqlite3.Connection,
-    path: Path,
-    version: int,
-    with_histograms: bool,
-    thinning: Thinning | None,
-    is_ours: bool,
-) -> None:
-    left_out = (*HISTOGRAMS * (not with_histograms), *SAMPLES * (thinning is None))
-    wanted = [
-        table
-        for table in _columns()
-        if table not in left_out and values_of(version, table) is not None
-    ]
-    # most tables of most files are empty: nothing is prepared for them
-    exists = ", ".join(f"EXISTS (SELECT 1 FROM source.{table})" for table in wanted)
-    are_filled = connection.execute(f"SELECT {exists}").fetchone()
-    filled = [table for table, is_filled in zip(wanted, are_filled) if is_filled]
-    if thinning:
-        thinning.expect(connection, filled)
-    passed = thinning.passed(connection, filled, "source") if thinning else {}
-    first = {column: free_number(connection, column) for column in NUMBERED}
-    with connection:
-        connection.execute("BEGIN")
-        for table in filled:
-            try:
-                # the constraints of the schema check each row as well
-                connection.execute(_copying(table, version, passed.get(table, "0"), is_ours), first)
-            except (sqlite3.IntegrityError, sqlite3.OperationalError) as error:
-                is_constraint = isinstance(error, sqlite3.IntegrityError)
-                if not is_constraint and "user-defined function" not in str(error):
-                    raise
-                why = f" ({error})" * is_constraint
-                raise ReportError(
-                    path, f"is damaged: impossible values in table {table}{why}"
-                ) from None
-
-
-def free_number(connection: sqlite3.Connection, column: str) -> int:
-    """The largest number of a cell or an activity in the run; those of another file follow it."""
-    largest = f"SELECT coalesce(max({column}), 0) FROM main.{NUMBERED[column]}"
-    return connection.execute(largest).fetchone()[0]
+def free_numbers(connection: sqlite3.Connection) -> dict[str, int]:
+    """The largest number of a cell and of an activity in the run; those of another file follow
+    it."""
+    largest = (f"coalesce((SELECT max({name}) FROM main.{NUMBERED[name]}), 0)" for name in NUMBERED)
+    return dict(zip(NUMBERED, connection.execute(f"SELECT {', '.join(largest)}").fetchone()))
 
 
 @lru_cache(maxsize=256)
 def _copying(table: str, version: int, passed: str, is_ours: bool = False) -> str:
     """A statement that adds all rows of a table of the attached file `source` to the run; cells and
     activities get numbers that are free in the run. It ends in an error at a row in which a value
-    is not of its column's type (schema.sql), or which is about a rank that the file does not hold.
-    passed: SQL that is true for rows that are not retained; these are not checked. is_ours: nor are
-    others, but by the constraints of the schema, and whether their numbers are free.
+    is not of its column's type or breaks a constraint (schema.sql), or which is about a rank that
+    the file does not hold. passed: SQL that is true for rows that are not retained; these are not
+    checked. is_ours: of others only whether their numbers are free.
 
     SQLite inserts row by row because columns are named: of SELECT * it may copy the records of a
-    file as they are, and check no constraint (its transfer optimization). It uses no index: what
-    one of the owner's says may differ from the table."""
+    file as they are (its transfer optimization). It uses no index: what one of the owner's says may
+    differ from the table."""
     columns, older = _columns()[table], values_of(version, table) or {}
-    first = next(iter(columns))
-    values = {name: older.get(name, f"{table}.{name}") for name in columns}
-    rules = [
-        f"({table}.{name} IS NULL OR {TYPES[kind].format(f'{table}.{name}')})"
-        for name, kind in columns.items()
-        if name not in older and (not is_ours or name in NUMBERED)
-    ]
-    if first == "world_rank" and not is_ours:
-        rules.append(f"{table}.world_rank IN (SELECT world_rank FROM source.rank)")
-    if first in NUMBERED:
-        values[first] += f" + :{first}"
+    read = ", ".join(f"{older.get(name, name)} AS {name}" for name in columns)
+    added = [f"{name} + :{name}" if name in NUMBERED else name for name in columns]
+    rules = (
+        [TYPES["INTEGER"].format(name) for name in columns if name in NUMBERED]
+        if is_ours
+        else _rules(table)
+    )
     condition = (
         f"CASE WHEN {passed} THEN 0 WHEN {' AND '.join(rules) or 1} "
         f"THEN ({TAKEN.get(table, 1)}) ELSE impossible_values() END"
     )
     return (
-        f"INSERT INTO main.{table} SELECT {', '.join(values.values())} "
-        f"FROM source.{table} NOT INDEXED WHERE {condition}"
+        f"INSERT INTO main.{table} SELECT {', '.join(added)} "
+        f"FROM (SELECT {read} FROM source.{table} NOT INDEXED) AS {table} WHERE {condition}"
     )
+
+
+def _rules(table: str) -> list[str]:
+    """SQL: conditions that the rows of a file meet. SQLite would gather the texts of a constraint
+    measure IN ('call', ...) again for each row that it inserts, but not for one that it selects."""
+    columns = _columns()[table]
+    (created,) = (sql for _, name, sql in _entries_after(schema_of(NEWEST)) if name == table)
+    return [
+        *(f"({name} IS NULL OR {TYPES[kind].format(name)})" for name, kind in columns.items()),
+        *(f"coalesce({check}, 1)" for check in CHECKS.findall(created)),
+        *[f"{table}.world_rank IN (SELECT world_rank FROM source.rank)"]
+        * ("world_rank" in columns),
+    ]
 
 
 def rows_insert(
@@ -386,14 +384,14 @@ def rows_insert(
 ) -> None:
     """Adds all rows of a ledger to the run, or none; of rows with equal keys the first. Raises
     ReportError."""
-    first = {column: free_number(connection, column) for column in NUMBERED}
+    first = free_numbers(connection)
     with damage_named(path), connection:
+        connection.execute("PRAGMA ignore_check_constraints = OFF")
         connection.execute("BEGIN")
         for table, rows in tables.items():
-            names = [*_columns()[table]]
-            places = ", ".join("?" * len(names))
-            if more := first.get(names[0]):
-                rows = [(row[0] + more, *row[1:]) for row in rows]
+            places = ", ".join(
+                f"? + {first[name]}" if name in first else "?" for name in _columns()[table]
+            )
             connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({places})", rows)
 
 
@@ -402,7 +400,7 @@ def _columns() -> dict[str, dict[str, str]]:
     """The declared types of the columns of all tables that are copied: of all but the bounds of
     buckets, which are the same in each file."""
     connection = _after(schema_of(NEWEST))
-    tables = [name for kind, name, _ in _entries_of_version(NEWEST) if kind == "table"]
+    tables = [name for kind, name, _ in _entries_after(schema_of(NEWEST)) if kind == "table"]
     return {
         table: {
             name: kind for _, name, kind, *_ in connection.execute(f"PRAGMA table_info({table})")

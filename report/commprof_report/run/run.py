@@ -54,7 +54,7 @@ from .rank_files import (
 )
 from .sampled import MOST_SAMPLES, Thinning
 
-FILES_OF_PART = 64
+FILES_OF_PART = 128
 PAGE_OF_MANY = 1 << 16  # bytes of a page in a run of many files
 MOST_PLACES = 3  # of ledgers that are listed in a message
 
@@ -341,13 +341,12 @@ EARLY = {
 
 
 def _early_note(run: Run) -> None:
-    for state, what in EARLY.items():
-        ranks = run.connection.execute(
-            "SELECT world_rank FROM rank_state WHERE state = ? ORDER BY world_rank", (state,)
-        )
-        early = [world_rank for (world_rank,) in ranks]
-        if early:
-            run.note(run.path, f"{units.rank_names(early)} {what.format(*VERBS[len(early) > 1])}")
+    early = gathered(
+        run.connection.execute("SELECT state, world_rank FROM rank_state ORDER BY world_rank")
+    )
+    for state in filter(early.get, EARLY):
+        verbs = VERBS[len(early[state]) > 1]
+        run.note(run.path, f"{units.rank_names(early[state])} {EARLY[state].format(*verbs)}")
 
 
 # In an NCCL communicator that has grown (ncclCommGrow), old ranks derive the identity from the

@@ -35,6 +35,7 @@ from ..base import (
     own,
     query,
     read,
+    read_large,
     summarize,
     threshold,
     units,
@@ -385,17 +386,18 @@ class Cells(Counters):
 def histogram_of(connection: Connection, numbers: Ints, buckets: str) -> Histogram:
     """Histograms of rows with these numbers, which are in order. buckets: what selects number,
     bucket, count."""
-    found = columns_of(connection.execute(buckets), Texts())
+    by_number = f"SELECT number AS place, * FROM ({buckets})"
+    found = read_large(Columns, connection, by_number, Texts(), ())
     bounds = columns_of(
         connection.execute(
             "SELECT low_ns, coalesce(high_ns, 0) AS high_ns FROM bucket_bound ORDER BY bucket"
         ),
         Texts(),
     )
-    row = np.searchsorted(numbers, found["number"])
-    is_own = np.append(numbers, -1)[row] == found["number"]
-    own = [found[name][is_own] for name in ("bucket", "count")]
-    return Histogram(row[is_own], *own, *bounds.values())
+    row = np.searchsorted(numbers, found.number)
+    is_own = np.append(numbers, -1)[row] == found.number
+    own = [_small(column[is_own]) for column in (row, found.bucket, found.count)]
+    return Histogram(*own, *bounds.values())
 
 
 def columns_of(cursor: Cursor, texts: Texts) -> dict[str, np.ndarray]:
