@@ -2,6 +2,7 @@
 written first if it is not there.
 
     bench/large_run.py FOLDER --ranks 512
+    bench/large_run.py FOLDER --ranks 4000 --samples 1000 --counters
 
 The run: training, tensor-parallel within hosts of eight ranks and data-parallel over hosts. All
 steps make the same calls, all of which are sampled. The last rank of the first host is late.
@@ -45,6 +46,7 @@ COMMANDS = (
     ("html", "--output", os.devnull),
     ("replay kit", "--output", "large_run.kit"),
 )
+OF_COUNTERS = (("calls",), ("sizes",), ("summary",))
 # seconds on two cores without other work, for so many ranks with so many samples; for more ranks
 # in proportion
 GOALS = {"summary": 7, "late": 8, "steps": 9, "html": 20}
@@ -197,14 +199,20 @@ def samples_of(world_rank: int, world_size: int, steps: int) -> Iterator[Sample]
             yield sample
 
 
-def rank_write(folder: Path, world_size: int, steps: int, world_rank: int) -> None:
-    write_database(folder / f"rank-{world_rank}.db", rank_of(world_rank, world_size, steps))
+def rank_write(
+    folder: Path, world_size: int, steps: int, has_samples: bool, world_rank: int
+) -> None:
+    rank = rank_of(world_rank, world_size, steps)
+    if not has_samples:
+        rank.samples = []
+    write_database(folder / f"rank-{world_rank}.db", rank)
 
 
-def run_write(folder: Path, ranks: int, samples: int) -> None:
+def run_write(folder: Path, ranks: int, samples: int, has_samples: bool) -> None:
     folder.mkdir(parents=True)
+    write = partial(rank_write, folder, ranks, samples // len(STEP), has_samples)
     with Pool() as pool:
-        pool.map(partial(rank_write, folder, ranks, samples // len(STEP)), range(ranks))
+        pool.map(write, range(ranks))
 
 
 class Cost(NamedTuple):
@@ -243,14 +251,15 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--ranks", type=int, default=512)
     parser.add_argument("--samples", type=int, default=64_000, help="of a rank")
+    parser.add_argument("--counters", action="store_true", help="count the samples, write none")
     arguments = parser.parse_args()
     if not arguments.folder.exists():
-        run_write(arguments.folder, arguments.ranks, arguments.samples)
+        run_write(arguments.folder, arguments.ranks, arguments.samples, not arguments.counters)
     print(
         "| command | CPU time, first process, s | others, s | on two cores, s | goal, s "
         f"| peak memory, MiB (goal: {GOAL_MIB:,}) |\n|---|---:|---:|---:|---:|---:|"
     )
-    for command in COMMANDS:
+    for command in OF_COUNTERS if arguments.counters else COMMANDS:
         found = cost(command, arguments.folder)
         print(
             f"| `{command[0]}` | {found.first_s:.1f} | {found.others_s:.1f} | "
