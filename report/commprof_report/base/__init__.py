@@ -61,6 +61,7 @@ from .files import (
     MOST_BYTES,
     common_folder,
     distinct,
+    format_read,
     json_open,
     json_parse,
     json_read,

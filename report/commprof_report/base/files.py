@@ -32,7 +32,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
-from .core import ReportError
+from .core import ReportError, Value
 
 
 def regular_open(path: Path) -> BinaryIO:
@@ -138,6 +138,17 @@ def json_read(path: Path) -> Any:
         raise ReportError(path, f"cannot be read: {error.strerror or error}") from None
     except ValueError as error:
         raise ReportError(path, f"is damaged: {error}") from None
+
+
+def format_read(path: Path, name: str, version: int, make: Callable[[Any], Value]) -> Value:
+    """Reads a small file that names its format and version. make: gives what its values say."""
+    values = json_read(path)
+    try:
+        if text_in(values, "format") == name and whole_in(values, "version", 0, 99) == version:
+            return make(values)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ReportError(path, f"is damaged: {error}") from None
+    raise ReportError(path, f"is not version {version} of {name}")
 
 
 def json_parse(data: bytes) -> Any:

@@ -34,7 +34,7 @@ from ..base import (
     UsageError,
     benjamini_hochberg,
     gathered,
-    json_read,
+    format_read,
     list_in,
     number_in,
     text_in,
@@ -200,11 +200,11 @@ def checked_write(path: Path, checked: Checked, mode: int) -> None:
 
 
 def checked_read(path: Path) -> Checked:
-    values = json_read(path)
-    try:
-        if text_in(values, "format") != FORMAT or whole_in(values, "version", 0, 99) != VERSION:
-            raise ValueError(f"it is not version {VERSION} of {FORMAT}")
-        return Checked(
+    return format_read(
+        path,
+        FORMAT,
+        VERSION,
+        lambda values: Checked(
             text_in(values, "kit"),
             number_in(values, "share", 0, 1.001),
             number_in(values, "tested_share", 0, 1.001),
@@ -213,9 +213,8 @@ def checked_read(path: Path) -> Checked:
             text_in(values, "library"),
             number_in(values, "margin", 0, 1e9),
             tuple(str(name) for name in list_in(values, "failing")),
-        )
-    except ValueError as error:
-        raise ReportError(path, f"is not the result of a check: {error}") from None
+        ),
+    )
 
 
 def stands_for(sides: Sequence[Side], checked: Checked | None) -> float | None:

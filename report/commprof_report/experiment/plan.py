@@ -32,6 +32,7 @@ from ..base import (
     MOST_BYTES,
     ReportError,
     end_with_parent,
+    format_read,
     json_parse,
     json_read,
     list_in,
@@ -81,13 +82,7 @@ def plan_read(folder: Path) -> Plan:
     path = folder / EXPERIMENT
     if not path.exists():
         raise ReportError(folder, f"is no experiment: it has no {EXPERIMENT}")
-    values = json_read(path)
-    try:
-        if text_in(values, "format") != FORMAT or whole_in(values, "version", 0, MOST) != VERSION:
-            raise ReportError(path, f"is not version {VERSION} of {FORMAT}")
-        return _plan(values)
-    except ValueError as error:
-        raise ReportError(path, f"is damaged: {error}") from None
+    return format_read(path, FORMAT, VERSION, _plan)
 
 
 def _plan(values: Any) -> Plan:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from ..base import (
     ReportError,
-    json_read,
+    format_read,
     list_in,
     number_in,
     renamed_whole,
@@ -251,11 +251,11 @@ def read(folder: Path) -> Evidence:
     path = folder / FILE
     if not path.exists():
         raise ReportError(folder, f"has no {FILE}: hvprof-report tune search writes it")
-    values = json_read(path)
-    try:
-        if text_in(values, "format") != FORMAT or whole_in(values, "version", 0, MOST) != VERSION:
-            raise ReportError(path, f"is not version {VERSION} of {FORMAT}")
-        return Evidence(
+    return format_read(
+        path,
+        FORMAT,
+        VERSION,
+        lambda values: Evidence(
             text_in(values, "family"),
             text_in(values, "library"),
             text_in(values, "path"),
@@ -268,9 +268,8 @@ def read(folder: Path) -> Evidence:
             [int(ranks) for ranks in list_in(values, "layout")],
             None if values["stands"] is None else number_in(values, "stands", 0, 1.001),
             text_in(values, "failing"),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise ReportError(path, f"is damaged: {error}") from None
+        ),
+    )
 
 
 def _row(values: Any) -> Raced:
