@@ -36,7 +36,7 @@ def refused(ranks: int, first: Waits, second: Waits) -> int:
             side((waiting(waits(chance, ranks)) for _ in range(RUNS)), name)
             for name, waits in (("a", first), ("b", second))
         ]
-        number += bool(refusals.disturbances(ONE, sides)[0])
+        number += any(each.kind for each in refusals.disturbances(ONE, sides))
     return number
 
 

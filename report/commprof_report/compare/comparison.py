@@ -31,6 +31,7 @@ from .judge import (
     fewest_runs,
 )
 from .refusals import (
+    NOTED,
     Refusal,
     coarse_clocks,
     differences,
@@ -98,11 +99,13 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
     reference, others = compared[0], compared[1:]
     tested = [side for side in others if not side.of] or others
     own, alone = rules.of_one(len(tested), is_paired), rules.of_one(1, is_paired)
-    of_machine, noted = weighed(own, reference, tested, metric)
-    of_others, disturbed = disturbances(own, compared)
-    found = refusals(in_steps, work, is_paired) + of_machine + of_others
-    refused = [refusal for refusal in found if refusal.kind not in rules.allowed]
-    allowed = [refusal for refusal in found if refusal.kind in rules.allowed]
+    found = [
+        *refusals(in_steps, work, is_paired),
+        *weighed(own, reference, tested, metric),
+        *disturbances(own, compared),
+    ]
+    refused = [each for each in found if each.kind not in (NOTED, *rules.allowed)]
+    allowed = [each for each in found if each.kind in rules.allowed]
     table = RowTable(compared, [] if rules.skipped else keys_of(compared), metric)
     pairs = [
         _pair(alone if side.of else own, metric, table, side, refused, allowed) for side in others
@@ -113,7 +116,7 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
             f"calls differ: {metric} is compared as if each run made those of {reference.name}, in "
             f"{units.counted(len(table.keys), 'row')} that all runs have"
         )
-    said += noted + disturbed
+    said += [each.what for each in found if each.kind == NOTED]
     for side, pair in zip(others, pairs):
         said += coarse_clocks(reference, side, pair.primary, rules.skipped)
     return Comparison(

@@ -57,6 +57,7 @@ WAYS_OUT = {  # by kind
     "machine": "run more blocks on a machine that nothing else uses",
 }
 KINDS = tuple(WAYS_OUT)
+NOTED = ""  # the kind of what is said beside the verdict, and no reason against it
 
 
 class Refusal(namedtuple("Refusal", "kind what")):
@@ -332,8 +333,8 @@ PROGRAM = (
 )
 
 
-def disturbances(rules: Rules, sides: Sequence[Side]) -> tuple[list[Refusal], list[str]]:
-    """Reasons against a verdict by these rules, or else what is noted."""
+def disturbances(rules: Rules, sides: Sequence[Side]) -> Iterator[Refusal]:
+    """A reason against a verdict by these rules, or else what is noted."""
     blocks = (
         [*zip(*(side.runs for side in sides))]
         if rules.pairs
@@ -341,20 +342,27 @@ def disturbances(rules: Rules, sides: Sequence[Side]) -> tuple[list[Refusal], li
     )
     # the run of each disturbed block that is disturbed most
     disturbed = ([run for run in block if run.is_disturbed] for block in blocks)
-    bad = [max(runs, key=lambda run: run.core_wait or 0) for runs in disturbed if runs]
-    noted = []
+    bad = [max(runs, key=_core_wait) for runs in disturbed if runs]
+    noted = ""
     if bad:
         noun = "block" if rules.pairs else "run"
         of_all = f"{len(bad)} of {units.counted(len(blocks), noun)}"
-        worst = max(bad, key=lambda run: run.core_wait or 0)
+        worst = max(bad, key=_core_wait)
         how = worst.crowding if worst.core_wait is None else worst.core_wait_text
-        noted = [f"other work had cores of the ranks in {of_all}, most in {worst.path}: {how}"]
+        noted = f"other work had cores of the ranks in {of_all}, most in {worst.path}: {how}"
+    differs = filter(None, (_wait_differs(rules, sides[0], side) for side in sides[1:]))
     if len(bad) > threshold("compare.disturbed-blocks") * len(blocks):
-        return [Refusal("disturbed", noted[0])], []
-    for what in filter(None, (_wait_differs(rules, sides[0], side) for side in sides[1:])):
-        differs = f"other work on the cores of the ranks differs between the sides: {what}"
-        return [Refusal("disturbed", differs)], []
-    return [], [f"{what}; it makes intervals wider" for what in noted]
+        yield Refusal("disturbed", noted)
+    elif what := next(differs, ""):
+        yield Refusal(
+            "disturbed", f"other work on the cores of the ranks differs between the sides: {what}"
+        )
+    elif noted:
+        yield Refusal(NOTED, f"{noted}; it makes intervals wider")
+
+
+def _core_wait(run: Figures) -> float:
+    return run.core_wait or 0
 
 
 def _wait_differs(rules: Rules, reference: Side, side: Side) -> str:
@@ -376,25 +384,23 @@ def _wait_differs(rules: Rules, reference: Side, side: Side) -> str:
 NAMES = {"arithmetic_ns": "arithmetic", "memory_ns": "copies in memory"}
 
 
-def weighed(
-    rules: Rules, reference: Side, sides: Sequence[Side], metric: str
-) -> tuple[list[Refusal], list[str]]:
+def weighed(rules: Rules, reference: Side, sides: Sequence[Side], metric: str) -> Iterator[Refusal]:
     """A difference of the machine is a reason against a verdict if it is as large as that of the
     metric; else it is noted."""
-    refused, noted = [], []
     for side in sides:
         of_metric = contrast(
             *([run.of_run(metric) for run in each.runs] for each in (reference, side)), rules=rules
         )
         for what, change in drifts(rules, reference, side):
-            if of_metric.change is None or _size(change) >= _size(of_metric.change):
-                what = f"{what}: as much as the sides differ in {metric}"
-                refused.append(Refusal("machine", what))
-            else:
-                noted.append(
-                    f"the machine was not the same: {what}; the sides differ by more in {metric}"
+            is_small = of_metric.change is not None and _size(change) < _size(of_metric.change)
+            yield (
+                Refusal(
+                    NOTED,
+                    f"the machine was not the same: {what}; the sides differ by more in {metric}",
                 )
-    return refused, noted
+                if is_small
+                else Refusal("machine", f"{what}: as much as the sides differ in {metric}")
+            )
 
 
 def _size(change: float) -> float:
@@ -455,8 +461,8 @@ def _lacking(sides: Sequence[Side], figure: str) -> Iterator[str]:
 def _own_threads(runs: Sequence[Figures]) -> Iterator[str]:
     """Waiting for cores is no sign of other processes where the job's own threads take turns."""
     own = [run for run in runs if run.crowds_itself]
-    most = max(own, key=lambda run: run.core_wait or 0, default=None)
-    if most is not None and (most.core_wait or 0) >= threshold("compare.disturbed"):
+    most = max(own, key=_core_wait, default=None)
+    if most is not None and _core_wait(most) >= threshold("compare.disturbed"):
         yield (
             "ranks have fewer cores than threads that compute or communicate: most in "
             f"{most.path}, where {most.core_wait_text}; whether for other processes, too, is not "

@@ -59,7 +59,7 @@ def note(found: Iterable[str]) -> str:
 
 
 def refused(found: Iterable[refusals.Refusal]) -> str:
-    return next((each.kind for each in found), "compared")
+    return next((each.kind for each in found if each.kind != refusals.NOTED), "compared")
 
 
 def outcome_of(p: float, rules: Rules) -> str:
@@ -114,18 +114,20 @@ def waiting(core_wait: float) -> Figures:
 def of_disturbed(disturbed: Figures) -> str:
     """One of eight blocks."""
     sides = [side([waiting(0.0)] * 7 + [each], name) for each, name in zip((disturbed, RUN), "ab")]
-    return note(refusals.disturbances(ONE, sides)[1])
+    return note(
+        each.what for each in refusals.disturbances(ONE, sides) if each.kind == refusals.NOTED
+    )
 
 
 def of_disturbed_blocks(share: float) -> str:
     bad = round(share * 100)
     sides = [side([waiting(0.1)] * bad + [waiting(0.0)] * (100 - bad), name) for name in "ab"]
-    return refused(refusals.disturbances(ONE, sides)[0])
+    return refused(refusals.disturbances(ONE, sides))
 
 
 def of_waits(share: float, times: float) -> str:
     sides = [side([waiting(each)] * 8, name) for each, name in zip((share, share * times), "ab")]
-    return refused(refusals.disturbances(ONE, sides)[0])
+    return refused(refusals.disturbances(ONE, sides))
 
 
 def of_hosts(sets: int) -> str:
