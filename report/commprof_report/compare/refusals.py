@@ -22,7 +22,7 @@ from itertools import islice
 from statistics import fmean, median
 from typing import Any
 
-from ..base import threshold, units, whole
+from ..base import gathered, threshold, units, whole
 from .figures import FIGURES, Figures, Key, Row, cores_in, row_name
 from .judge import Compared, Rules, contrast, known, median_known
 from .sides import (
@@ -75,19 +75,22 @@ Work = namedtuple("Work", "same uneven")
 
 def work_of(sides: Sequence[Side], keys: Sequence[Key]) -> Work:
     """`keys`: rows that any run has."""
-    work = Work([], [])
     runs = [run for side in sides for run in side.runs]
     ignored = (
         {NEGOTIATION, *calls_aside(runs, keys)} if any(key.per == "step" for key in keys) else set()
     )
-    for key in keys:
-        rows = [run.rows.get(key) for run in runs]
-        known = next(filter(None, rows))
-        varies = known.family in ("completion", "probe")  # with the time
-        if key.measure == "call" and not varies and key not in ignored:
-            is_same = all(row is not None and _is_same(row, known) for row in rows)
-            (work.same if is_same else work.uneven).append(key)
-    return work
+    rows = {
+        key: [run.rows.get(key) for run in runs]
+        for key in keys
+        if key.measure == "call" and key not in ignored
+    }
+    known = {key: next(filter(None, own)) for key, own in rows.items()}
+    are_same = gathered(
+        (all(row is not None and _is_same(row, known[key]) for row in own), key)
+        for key, own in rows.items()
+        if known[key].family not in ("completion", "probe")  # which vary with the time
+    )
+    return Work(are_same.get(True, []), are_same.get(False, []))
 
 
 def _is_same(row: Row, known: Row) -> bool:
@@ -135,16 +138,19 @@ def _work(sides: Sequence[Side], uneven: Sequence[Key]) -> Iterator[Refusal]:
     if shared:
         yield from shared
         return
-    said, labels = [], labels_of(sides)
-    for key in uneven:
-        rows = [[run.rows.get(key) for run in side.runs] for side in sides]
-        for side, own in zip(sides[1:], rows[1:]):
-            what = _other_work(rows[0], own)
-            if what:
-                name = units.call_name(key.call, key.memory_kind, key.measure)
-                said.append(
-                    f"{row_name(name, key.bytes, labels.get(key.group, ''))}: {what} in {side.name}"
-                )
+    labels = labels_of(sides)
+    rows = {key: [[run.rows.get(key) for run in side.runs] for side in sides] for key in uneven}
+    said = [
+        row_name(
+            units.call_name(key.call, key.memory_kind, key.measure),
+            key.bytes,
+            labels.get(key.group, ""),
+        )
+        + f": {what} in {side.name}"
+        for key, (reference, *others) in rows.items()
+        for side, own in zip(sides[1:], others)
+        if (what := _other_work(reference, own))
+    ]
     if said:
         more = f"; and {len(said) - MOST_SAID} more rows" if len(said) > MOST_SAID else ""
         what = "; ".join(filter(None, [step_difference(sides), *said[:MOST_SAID]])) + more
