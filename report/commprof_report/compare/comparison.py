@@ -161,22 +161,21 @@ def _arranged(sides: Sequence[Side], rules: Rules) -> tuple[list[Side], bool]:
     """The sides with the first run's names for communicators, and their runs in order of blocks;
     and whether there are blocks."""
     first = sides[0].runs[0]
-    sides = [side._replace(runs=with_groups_of(first, side.runs)) for side in sides]
+    sides = [
+        side._replace(runs=[with_groups_of(first, run) for run in side.runs]) for side in sides
+    ]
     blocked = in_blocks(sides) if rules.pairs else None
     return blocked or [side._replace(blocks=None) for side in sides], blocked is not None
 
 
-def with_groups_of(reference: Figures, runs: Sequence[Figures]) -> list[Figures]:
-    """The runs with communicators under the first run's description."""
-    aligned = []
-    for run in runs:
-        names = renamed(list(run.labels), list(reference.labels))
-        parts = {
-            (key._replace(group=names.get(key.group, key.group)), traffic): row
-            for (key, traffic), row in run.parts.items()
-        }
-        aligned.append(run._replace(parts=parts) if names else run)
-    return aligned
+def with_groups_of(reference: Figures, run: Figures) -> Figures:
+    """The run with communicators under the reference's description."""
+    names = renamed(list(run.labels), list(reference.labels))
+    parts = {
+        (key._replace(group=names.get(key.group, key.group)), traffic): row
+        for (key, traffic), row in run.parts.items()
+    }
+    return run._replace(parts=parts) if names else run
 
 
 def _have_other_calls(allowed: Sequence[Refusal]) -> bool:
@@ -385,13 +384,14 @@ def cut_text(answers: Comparison) -> str:
     key = max(rows, key=lambda key: rows[key].volume_bytes)
     steps = units.counted(first.steps.count, "step")
     steps += f" of {units.size(first.steps.bytes)}" if first.steps.bytes else ""
-    sent: list[str] = []
-    for side in answers.sides:
-        own = [run.rows[key] for run in side.runs if key in run.rows]
-        messages = sum(row.count for row in own) / max(1, sum(row.steps for row in own))
-        a_step = "" if sent else " messages a step"
-        sent.append(f"{units.three_digits(messages)}{a_step} in {side.name}")
-    return f"{steps} in every run; {key.call} sends {', '.join(sent)}"
+    calls = [[run.rows[key] for run in side.runs if key in run.rows] for side in answers.sides]
+    sent = ", ".join(
+        units.three_digits(sum(row.count for row in own) / max(1, sum(row.steps for row in own)))
+        + f" in {side.name}"
+        for side, own in zip(answers.sides, calls)
+    )
+    sent = sent.replace(" in ", " messages a step in ", 1)
+    return f"{steps} in every run; {key.call} sends {sent}"
 
 
 def pair_facts(answers: Comparison, pair: Pair, title: str) -> Iterator[tuple[str, str]]:

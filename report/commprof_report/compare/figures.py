@@ -26,7 +26,8 @@ import math
 from collections import Counter, namedtuple
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from pathlib import Path
 from sqlite3 import Connection
 from statistics import fmean
@@ -209,10 +210,8 @@ class Figures(
     @property
     def masks_of_hosts(self) -> dict[int, int]:
         """The cores that the ranks of each host may use together."""
-        together: dict[int, int] = {}
-        for host, mask in zip(self.placement, self.masks):
-            together[host] = together.get(host, 0) | mask
-        return together
+        of_hosts = gathered(zip(self.placement, self.masks))
+        return {host: reduce(or_, masks) for host, masks in of_hosts.items()}
 
     @property
     def library(self) -> str:
@@ -241,12 +240,16 @@ class Figures(
     @property
     def crowds_itself(self) -> bool:
         """Threads that communicate beside main threads leave no core to each of them."""
-        threads: Counter[int] = Counter()
-        for host, row in zip(self.placement, self.ranks):
-            threads[host] += row.threads
-        has_more = any(row.threads > 1 for row in self.ranks) and all(self.masks)
+        threads = [row.threads for row in self.ranks]
         cores = self.masks_of_hosts
-        return has_more and any(threads[host] > cores_in(cores[host]) for host in cores)
+        return (
+            max(threads) > 1
+            and all(self.masks)
+            and any(
+                sum(own) > cores_in(cores[host])
+                for host, own in gathered(zip(self.placement, threads)).items()
+            )
+        )
 
     @property
     def is_disturbed(self) -> bool:
@@ -489,16 +492,15 @@ def groups_of(connection: Connection, world_size: int) -> tuple[dict[str, Group]
 def renamed(groups: Sequence[Group], known: Sequence[Group]) -> dict[Group, Group]:
     """Groups of a run that another run does not have, mapped to those of the other run with the
     same ranks, in order: the same communicators, created in another way."""
-    left = [group for group in known if group not in set(groups)]
-    found = {}
-    for group in groups:
-        if group not in set(known):
-            members = group._replace(created=())
-            same = next((each for each in left if each._replace(created=()) == members), None)
-            if same is not None:
-                left.remove(same)
-                found[group] = same
-    return found
+    own, other = (
+        gathered((group._replace(created=()), group) for group in some if group not in those)
+        for some, those in ((groups, {*known}), (known, {*groups}))
+    )
+    return {
+        group: same
+        for members, alike in own.items()
+        for group, same in zip(alike, other.get(members, ()))
+    }
 
 
 def _described(row: query.Row, rows: dict[str, query.Row], world_size: int) -> Group:
@@ -607,10 +609,7 @@ def _starts(split: late_ranks.Split, inside: dict[str, int]) -> tuple[Ints, Floa
     calls = called.calls.take(own)
     sampled_ns = (calls.end_ns - calls.start_ns).astype(float)
     of_call = np.bincount(calls.call, sampled_ns, len(texts.texts))
-    all_ns = np.zeros(len(texts.texts))
-    for call, ns in inside.items():
-        if call in texts.numbers:
-            all_ns[texts.numbers[call]] = ns
+    all_ns = np.array([inside.get(text, 0.0) for text in texts.texts])
     return called.start_ns[own], sampled_ns * (all_ns / np.maximum(1, of_call))[calls.call]
 
 

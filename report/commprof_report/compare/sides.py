@@ -22,9 +22,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections import namedtuple
-from collections.abc import Sequence
+from collections import Counter, namedtuple
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import groupby, takewhile
+from operator import attrgetter
 from os.path import commonprefix
 from pathlib import Path
 from string import ascii_uppercase
@@ -33,6 +35,7 @@ from ..base import (
     Row,
     UsageError,
     benjamini_hochberg,
+    by,
     gathered,
     format_read,
     list_in,
@@ -70,10 +73,8 @@ def labels_of(sides: Sequence[Side]) -> dict[Group, str]:
 def sides_named(paths: Sequence[Sequence[Path]]) -> list[Side]:
     """Sides of run folders. A side has the name that its folders share, without numbers; without a
     name of its own it has a letter."""
-    found = []
-    for side in paths:
-        names = [path.name or path.resolve().name for path in side]
-        found.append(re.sub(r"[-_.\d\s]+$", "", commonprefix(names)) if names[1:] else names[0])
+    names = [[path.name or path.resolve().name for path in side] for side in paths]
+    found = [re.sub(r"[-_.\d\s]+$", "", commonprefix(own)) if own[1:] else own[0] for own in names]
     return [
         Side(
             name if name and found.count(name) == 1 else ascii_uppercase[place],
@@ -94,20 +95,24 @@ def experiment_read(folder: Path) -> list[Side]:
     if len(profiled) < 2 or not blocks:
         raise ReportError(folder, "has no block yet in which each arm has run")
     done = {(run.arm, run.block): run for run in runs if run.status == plans.OK}
-
-    def elapsed_ns(name: str) -> list[float]:
-        return [done[name, block].seconds * 1e9 for block in blocks]
-
-    found = []
-    for arm in profiled:
-        paths = [folder / done[arm.name, block].folder for block in blocks]
-        bare = next(
-            (elapsed_ns(each.name) for each in plan.arms if each.is_bare and each.of == arm.name),
-            None,
+    failed = Counter(run.arm for run in runs if run.status == plans.FAILED)
+    elapsed_ns = {
+        arm.name: [done[arm.name, block].seconds * 1e9 for block in blocks] for arm in plan.arms
+    }
+    bare_ns = {arm.of: elapsed_ns[arm.name] for arm in plan.arms if arm.is_bare}
+    return [
+        Side(
+            arm.name,
+            [],
+            blocks,
+            failed[arm.name],
+            arm.of,
+            elapsed_ns[arm.name],
+            bare_ns.get(arm.name),
+            [folder / done[arm.name, block].folder for block in blocks],
         )
-        failed = sum((run.arm, run.status) == (arm.name, plans.FAILED) for run in runs)
-        found.append(Side(arm.name, [], blocks, failed, arm.of, elapsed_ns(arm.name), bare, paths))
-    return found
+        for arm in profiled
+    ]
 
 
 def each_run_once(sides: Sequence[Side]) -> list[Side]:
@@ -120,9 +125,8 @@ def each_run_once(sides: Sequence[Side]) -> list[Side]:
             raise UsageError(
                 run.path, f"is a run of {first} and of {side.name}: name it on one side"
             )
-    once = {run.identity: run for side in sides for run in side.runs[::-1]}  # the first of each
     return [
-        side._replace(runs=[run for run in side.runs if once[run.identity] is run])
+        side._replace(runs=[first for first, *_ in by(side.runs, attrgetter("identity")).values()])
         for side in sides
     ]
 
@@ -133,17 +137,12 @@ def in_blocks(sides: Sequence[Side]) -> list[Side] | None:
         return list(sides)
     if len({len(side.runs) for side in sides}) > 1:
         return None
-    ordered = [
-        side._replace(runs=sorted(side.runs, key=lambda run: run.start_unix_ns)) for side in sides
-    ]
-    begins = sorted(
-        (run.start_unix_ns, place) for place, side in enumerate(ordered) for run in side.runs
-    )
-    places = [place for _, place in begins]
-    firsts = range(0, len(places), len(sides))
-    if any(len({*places[first : first + len(sides)]}) < len(sides) for first in firsts):
+    ordered = [sorted(side.runs, key=attrgetter("start_unix_ns")) for side in sides]
+    begins_ns = [[run.start_unix_ns for run in block] for block in zip(*ordered)]
+    if any(max(block) >= min(later) for block, later in zip(begins_ns, begins_ns[1:])):
         return None
-    return [side._replace(blocks=list(range(1, len(side.runs) + 1))) for side in ordered]
+    numbers = [*range(1, len(begins_ns) + 1)]
+    return [side._replace(runs=runs, blocks=numbers) for side, runs in zip(sides, ordered)]
 
 
 def paths_split(words: Sequence[Path], separator: Path) -> list[list[Path]]:
@@ -305,12 +304,27 @@ class RowTable:
         least = 0 if shows_all else threshold("compare.small")
         small = [key for key in self.keys if self.share[key] < least]
         shown = self.keys[: len(self.keys) - len(small)] if len(small) > 1 else self.keys
-        rows = [self._row(rules, key, side) for key in shown]
+        rows = [
+            self._row(rules, side, [key], partial(self.values, key))._replace(
+                **self._named(key),
+                reference_algorithm=_algorithm(self.sides[0], key),
+                algorithm=_algorithm(side, key),
+            )
+            for key in shown
+        ]
         # those that differ, before the first that does not
         differ = takewhile(lambda row: row.outcome in DIFFERENT, rows if is_found else ())
         confirmed = len([*differ])
         if len(small) > 1:
-            rows.append(self._other(rules, small, side))
+            metrics = {self.metrics[key] for key in small}
+            rows.append(
+                self._row(rules, side, small, partial(self.sums, small))._replace(
+                    **dict.fromkeys(("communicator", "memory_kind", "measure"), ""),
+                    call=OTHER,
+                    per="rank",
+                    metric=metrics.pop() if len(metrics) == 1 else MIXED,
+                )
+            )
         rows = rows[:confirmed] + _explored(rules, rows[confirmed:])
         whole_ns = self._change_ns(self.keys, side)
         return [
@@ -321,23 +335,14 @@ class RowTable:
             for place, row in enumerate(rows)
         ]
 
-    def _row(self, rules: Rules, key: Key, side: Side) -> Compared:
-        values = [self.values(key, each) for each in (self.sides[0], side)]
-        return self._compared(rules, [key], side, *values)._replace(
-            **self._named(key),
-            reference_algorithm=_algorithm(self.sides[0], key),
-            algorithm=_algorithm(side, key),
-        )
-
-    def _compared(
+    def _row(
         self,
         rules: Rules,
-        keys: Sequence[Key],
         side: Side,
-        first: Sequence[float | None],
-        second: Sequence[float | None],
+        keys: Sequence[Key],
+        values: Callable[[Side], Sequence[float | None]],
     ) -> Compared:
-        return contrast(first, second, rules=rules)._replace(
+        return contrast(*map(values, (self.sides[0], side)), rules=rules)._replace(
             side=side.name,
             reference=self.sides[0].name,
             rows=len(keys),
@@ -356,18 +361,6 @@ class RowTable:
             "metric": self.metrics[key],
             "per": key.per,
         }
-
-    def _other(self, rules: Rules, keys: Sequence[Key], side: Side) -> Compared:
-        metrics = {self.metrics[key] for key in keys}
-        values = [self.sums(keys, each) for each in (self.sides[0], side)]
-        return self._compared(rules, keys, side, *values)._replace(
-            call=OTHER,
-            communicator="",
-            memory_kind="",
-            measure="",
-            per="rank",
-            metric=metrics.pop() if len(metrics) == 1 else MIXED,
-        )
 
     def _count(self, keys: Sequence[Key]) -> int:
         """Calls in a run of the reference."""
@@ -423,12 +416,16 @@ def _metric_of_row(runs: Sequence[Figures], key: Key, metric: str) -> str:
 def _explored(rules: Rules, rows: Sequence[Compared]) -> list[Compared]:
     """Unconfirmed rows, which show a difference only if their adjusted p does."""
     adjusted = iter(benjamini_hochberg([row.p for row in rows if row.p is not None]))
-    explored = []
-    for row in rows:
-        p = None if row.p is None else next(adjusted)
-        is_lost = row.outcome in DIFFERENT and p is not None and p > 1 - rules.level
-        explored.append(row._replace(adjusted_p=p, outcome="unknown" if is_lost else row.outcome))
-    return explored
+    ps = [None if row.p is None else next(adjusted) for row in rows]
+    return [
+        row._replace(
+            adjusted_p=p,
+            outcome="unknown"
+            if row.outcome in DIFFERENT and p is not None and p > 1 - rules.level
+            else row.outcome,
+        )
+        for row, p in zip(rows, ps)
+    ]
 
 
 def _best(rules: Rules, values: Sequence[Sequence[float | None]]) -> tuple[int | None, float]:

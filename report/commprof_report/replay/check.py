@@ -55,7 +55,7 @@ def check(jobs: Sequence[Figures], replays: Sequence[Figures]) -> Check:
             f"check needs one MPI library: the job ran under {job}, its replay under "
             f"{replay}; compare says how libraries differ",
         )
-    jobs, replays = ([*with_groups_of(jobs[0], runs)] for runs in (jobs, replays))
+    jobs, replays = ([with_groups_of(jobs[0], run) for run in runs] for runs in (jobs, replays))
     passes = [_passes(jobs[0], replay) for replay in replays]
     made = min(_calls(run) / (number or 1) for run, number in zip(replays, passes))
     if 0 in passes:
