@@ -213,19 +213,7 @@ def _curves(inputs: Inputs, numbers: Mapping[str, int]) -> list[Curve]:
         if (row.call, row.bytes_high) not in control
     )
     splits = splits_of(inputs.late.sums, numbers)
-    found = []
-    for (call, number, _), rows in sizes.items():
-        of_sizes = {
-            row.bytes_low: split
-            for row in rows
-            if (split := splits.get((call, int(number), row.bytes_low)))
-        }
-        identities = inputs.family(rows[0])
-        ranks = sum(
-            use.ranks for use in inputs.uses if use.call == call and use.identity in identities
-        )
-        found.append(curve(rows, of_sizes, identities, ranks))
-    return found
+    return [_curve(rows, splits, inputs) for rows in sizes.values()]
 
 
 def framework(run: Run, answers: RunSummary) -> str:
@@ -349,26 +337,31 @@ def splits_of(sums: Sums, families: Mapping[str, int]) -> dict[tuple[str, int, i
     }
 
 
-def curve(
-    rows: Sequence[Row], splits: Mapping[int, Split], identities: Sequence[str], ranks: int
+def _curve(
+    rows: Sequence[Row], splits: Mapping[tuple[str, int, int], Split], inputs: Inputs
 ) -> Curve:
     """rows: sizes of one call. Without the sizes of which no call is split, if some are."""
-    ranks_of_each, points = ranks / len(identities), []
-    for row in rows:
-        sampled, p50_ns, share = splits.get(row.bytes_low, (0, row.p50_ns, None))
-        points.append(
-            Point(
-                row.bytes_low,
-                row.bandwidth_bytes or 0.0,
-                row.count,
-                (sampled or row.count) / ranks_of_each,
-                row.total_ns,
-                p50_ns,
-                sampled,
-                share,
-            )
+    call, identities = rows[0].call, inputs.family(rows[0])
+    uses = (use for use in inputs.uses if use.call == call and use.identity in identities)
+    ranks = sum(use.ranks for use in uses)
+    unsplit = 0, None, None
+    points = [
+        Point(
+            row.bytes_low,
+            row.bandwidth_bytes or 0.0,
+            row.count,
+            (sampled or row.count) / (ranks / len(identities)),
+            row.total_ns,
+            p50_ns if sampled else row.p50_ns,
+            sampled,
+            share,
         )
-    return Curve(rows[0].call, identities, ranks, [p for p in points if p.sampled] or points)
+        for row in rows
+        for sampled, p50_ns, share in [
+            splits.get((call, int(row.communicator), row.bytes_low), unsplit)
+        ]
+    ]
+    return Curve(call, identities, ranks, [p for p in points if p.sampled] or points)
 
 
 NOTABLE = threshold("advice.notable")
