@@ -324,14 +324,14 @@ def screen() -> int:
     return max(2 * HEAD_WIDTH, shutil.get_terminal_size().columns) if is_known else WIDEST
 
 
-def wrapped(text: str, most: int = WIDEST, indent: str = "") -> list[str]:
-    """Lines within the terminal, and within `most`. No number is parted from its unit."""
-    width = min(most, screen())
+def wrapped(text: str, most: int = WIDEST, indent: str = "", first: str = "") -> list[str]:
+    """Lines within the terminal, and within `most`. No number is parted from its unit. first: what
+    the first one begins with, in place of the indent."""
     kept = re.sub(r"(?<=\d) (?=%|[mun]?s\b|[KMGT]i?B\b)", KEPT, units.visible(text))
     lines = textwrap.wrap(
         kept,
-        width,
-        initial_indent=indent,
+        min(most, screen()),
+        initial_indent=first or indent,
         subsequent_indent=indent,
         break_on_hyphens=False,
         break_long_words=False,
@@ -351,12 +351,11 @@ def lines_text(lines: Iterable[str]) -> str:
 
 def facts_text(facts: Iterable[tuple[str, str]], width: int = WIDEST) -> str:
     """A line for each fact that has a text, or several where it is wider."""
-    lines = []
-    for head, text in facts:
-        for part in wrapped(text, min(width, screen()) - HEAD_WIDTH):
-            lines.append(f"{units.visible(head):<{HEAD_WIDTH}}{part}")
-            head = ""
-    return "\n".join(lines)
+    return "\n".join(
+        line
+        for head, text in facts
+        for line in wrapped(text, width, " " * HEAD_WIDTH, f"{units.visible(head):<{HEAD_WIDTH}}")
+    )
 
 
 def picture_save(

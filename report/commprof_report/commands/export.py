@@ -56,11 +56,11 @@ import sqlite3
 import sys
 from collections import namedtuple
 from collections.abc import Collection, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from sqlite3 import Connection, Cursor
-from typing import Any, TextIO
+from typing import TextIO
 
 from ..base import (
     ReportError,
@@ -164,9 +164,7 @@ def write_tables(ending: str, arguments: argparse.Namespace) -> None:
     if arguments.output:
         arguments.output.mkdir(parents=True, exist_ok=True)
         for table in wanted:
-            path = arguments.output / f"{table}.{ending}"
-            look: dict[str, Any] = {"encoding": "utf-8", "errors": "replace", "newline": ""}
-            with renamed_whole(path, run.mode) as aside, open(aside, "w", **look) as file:
+            with written_whole(arguments.output / f"{table}.{ending}", run.mode) as file:
                 if ending == "csv":
                     render.write_csv(file, *fields_and_rows(run.connection, table))
                 else:
@@ -252,10 +250,9 @@ def output_check(output: Path) -> None:
     """Only a database of ours is overwritten, and only if its owner has added nothing."""
     if not output.exists() and not output.is_symlink():
         return
-    try:
+    is_ours = False
+    with suppress(ReportError):
         is_ours = not file_scan(output).is_ledger
-    except ReportError:
-        is_ours = False
     if not is_ours:
         raise ReportError(output, "exists and is not one of commprof's databases; not overwritten")
     if not database_is_plain(output):

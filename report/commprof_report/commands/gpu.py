@@ -89,9 +89,8 @@ def why_none(run: Selection, by: str | None) -> str:
 def answer(known: common.Analysed) -> Answers:
     found, seen = gpu_activity.gpu(known.connection), seen_rows(known.connection)
     steps = known.steps_or_none if found.is_seen else None
-    if not steps:
-        return Answers(found, [], tracing_cost([], None), seen)
-    return Answers(found, steps.gpu, tracing_cost(found.windows, steps.steps), seen)
+    cost = tracing_cost(found.windows, steps.steps if steps else None)
+    return Answers(found, steps.gpu if steps else [], cost, seen)
 
 
 def run_row(answers: Answers) -> SimpleNamespace:

@@ -22,7 +22,17 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from ..base import FAULTS, UsageError, attempt, column, option, options_add, units, written_whole
+from ..base import (
+    FAULTS,
+    UsageError,
+    attempt,
+    checked,
+    column,
+    option,
+    options_add,
+    units,
+    written_whole,
+)
 from ..compare.judge import Rules
 from ..display import pictures, render
 from ..late import (
@@ -283,12 +293,12 @@ def cards(known: common.Analysed) -> list[tuple[str, str]]:
     return [(value, name) for name, value in found.items() if value]
 
 
-def steps_read(word: str) -> range:
-    """Value of --steps: 7, or 100-120."""
-    span = (units.spans_in(word) or [range(0)])[0] if word.replace("-", "").isdigit() else None
-    if not span:
-        raise argparse.ArgumentTypeError(f"{word}: no steps such as 7 or 100-120")
-    return span
+steps_read = checked(  # the value of --steps
+    lambda word: (
+        next(iter(units.spans_in(word) or ()), None) if word.replace("-", "").isdigit() else None
+    ),
+    "no steps such as 7 or 100-120",
+)
 
 
 def timeline_section(known: common.Analysed, title: str, wanted: range | None) -> str:

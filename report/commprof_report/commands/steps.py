@@ -316,13 +316,13 @@ def path_text(answers: StepsSummary) -> str:
     parts: Counter = Counter()
     for row in answers.paths:
         parts[row.rank, row.state, row.call] += row.time_ns
-    rest_ns = whole_ns = sum(parts.values())
-    terms, outside = [], outside_text(answers.summary)
-    for (rank, state, call), time_ns in parts.most_common(MOST_PARTS):
-        if time_ns >= NOTABLE_PART * whole_ns:
-            doing = doing_text(state, call, outside)
-            terms.append(f"{units.share(time_ns / whole_ns)} rank {rank} {doing}")
-            rest_ns -= time_ns
+    whole_ns, outside = sum(parts.values()), outside_text(answers.summary)
+    most = {part: ns for part, ns in parts.most_common(MOST_PARTS) if ns >= NOTABLE_PART * whole_ns}
+    rest_ns = whole_ns - sum(most.values())
+    terms = [
+        f"{units.share(ns / whole_ns)} rank {rank} {doing_text(state, call, outside)}"
+        for (rank, state, call), ns in most.items()
+    ]
     terms += [f"{units.share(rest_ns / whole_ns)} others"] if rest_ns else []
     steps = units.counted(len({row.step for row in answers.paths}), "step")
     return f"{', '.join(terms)}; over {steps}" if terms else ""

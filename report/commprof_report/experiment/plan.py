@@ -223,13 +223,11 @@ def canaries_read(run: Path) -> dict[str, Canary]:
     """By host. A file that is not whole is skipped."""
     found = {}
     for path in sorted(folder_of(run).glob("*")):
-        try:
+        with suppress(ReportError, ValueError):
             values = json_read(path)
             found[path.name] = Canary(
                 *(number_in(values, name, 1, MOST) for name in Canary._fields)
             )
-        except (ReportError, ValueError):
-            continue
     return found
 
 

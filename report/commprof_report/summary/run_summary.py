@@ -159,14 +159,11 @@ def negotiation_shares(ranks: Sequence[Row], negotiated: Sequence[Row]) -> dict[
 
 
 def _negotiated_shares(ranks: Sequence[Row], negotiated: Sequence[Row]) -> dict:
-    shares = negotiation_shares(ranks, negotiated)
-    if not negotiated or not shares:
-        return {"data_share_mean": None, "negotiation_share_mean": None}
+    shares = negotiation_shares(ranks, negotiated) if negotiated else {}
+    data = [rank.mpi_share - shares[rank.rank] for rank in ranks if rank.rank in shares]
     return {
-        "data_share_mean": fmean(
-            rank.mpi_share - shares[rank.rank] for rank in ranks if rank.mpi_share is not None
-        ),
-        "negotiation_share_mean": fmean(shares.values()),
+        "data_share_mean": fmean(data) if data else None,
+        "negotiation_share_mean": fmean(shares.values()) if shares else None,
     }
 
 
