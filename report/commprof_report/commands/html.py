@@ -324,9 +324,7 @@ def timeline_section(known: common.Analysed, title: str, wanted: range | None) -
         "The arrow of a named call comes from the rank that it waited for, where that is known. "
         "The red line is the critical path of a step, if it is known.": 1,
         "Thin bars beneath a rank are its nonblocking and persistent operations, from their "
-        "start to their completion, in rows of some height.": any(
-            rank.in_flight for rank in view.ranks
-        ),
+        "start to their completion, in rows of some height.": len(view.in_flight),
         "Thin arrows are messages, from the posting of the send to the completion of the "
         "receive, where both sides are known.": len(view.messages),
         "Beneath a rank are its GPUs, with a strip each for computing, communicating and "

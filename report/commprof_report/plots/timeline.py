@@ -1,11 +1,18 @@
-"""The timeline of a run, as data for the page's own drawing (display/timeline.js): ranks x time."""
+"""The timeline of a run, as data for the page's own drawing (display/timeline.js): ranks x time.
+
+It is a kind of its own beside the pictures of bars.py: it goes from the whole run to single calls,
+of which it draws tens of thousands, as far as they are in sight. So it is pixels on a canvas, and
+no picture in a file could take its place. The page's bars of steps (display/steps.js) are of the
+kind of bars.py, and have its data; there they are drawn again because they follow the width of the
+page, and a reader chooses the timeline's step by them.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 
-from ..base import np, units
+from ..base import NONE, Columns, by_rank, np, units
 from ..display import pictures
 from ..late.wait_split import (
     ABSENT,
@@ -23,7 +30,6 @@ from ..steps.run_view import (
     GPU_COPYING,
     GPU_EXPOSED,
     PARTS,
-    RankView,
     View,
 )
 
@@ -52,14 +58,21 @@ def data(view: View, hosts: Mapping[int, str]) -> dict[str, object]:
     `names`; `colours` are those of the names, if they are calls. `cells`: of each bin a number of
     `width` digits, a place in `palette`: how many `parts` of the bin were of each class. A rank's
     host is a place in `hosts`; `messages`: sender, receiver, begin, duration."""
-    numbers: dict[str, int] = defaultdict(lambda: len(numbers))
-    numbers[""] = 0
-    named = sorted(set(hosts.values()))
-    of_rank = {rank: named.index(host) for rank, host in hosts.items()}
-    cells = _Cells(view)
-    ranks = [
-        _rank(rank, numbers, cells) | {"host": of_rank.get(rank.rank, 0)} for rank in view.ranks
-    ]
+    on_hosts = sorted(set(hosts.values()))
+    of_rank = {rank: on_hosts.index(host) for rank, host in hosts.items()}
+    texts = [rows for own in (view.pieces, view.in_flight) for rows in (own.call, own.detail)]
+    used = np.unique(np.concatenate([[NONE], *texts]))
+    names = [view.texts.text(number) or "" for number in used.tolist()]
+    pieces, in_flight = (
+        rows.changed(
+            call=np.searchsorted(used, rows.call), detail=np.searchsorted(used, rows.detail)
+        )
+        for rows in (view.pieces, view.in_flight)
+    )
+    pieces_of = _packed(pieces, "end_ns", "state call waits_for detail")
+    in_flight_of = _packed(in_flight, "begin_ns", "call detail")
+    lanes = [cells for rank in view.ranks for cells in (rank.cells, *rank.gpus.values())]
+    palette, width, cells = _in_palette(lanes)
     found = view.messages
     columns = (found.sender, found.receiver, found.begin_ns, found.end_ns - found.begin_ns)
     return {
@@ -68,13 +81,25 @@ def data(view: View, hosts: Mapping[int, str]) -> dict[str, object]:
         "classColours": [pictures.variable(colour) for _, colour in LOOKS.values()],
         "parts": PARTS,
         "digits": DIGITS,
-        "width": cells.width,
-        "palette": cells.palette,
-        "names": [*map(units.visible, numbers)],
-        "colours": [pictures.variable(pictures.of_call(name)) for name in numbers],
-        "hosts": [*map(units.visible, named)],
+        "width": width,
+        "palette": palette,
+        "names": [*map(units.visible, names)],
+        "colours": [pictures.variable(pictures.of_call(name)) for name in names],
+        "hosts": [*map(units.visible, on_hosts)],
         "windows": view.windows,
-        "ranks": ranks,
+        "ranks": [
+            {
+                "rank": rank.rank,
+                "begin": rank.begin_ns,
+                "end": rank.end_ns,
+                "cells": next(cells),
+                "pieces": pieces_of.get(rank.rank, []),
+                "inFlight": in_flight_of.get(rank.rank, []),
+                "gpus": [{"number": number, "cells": next(cells)} for number in rank.gpus],
+                "host": of_rank.get(rank.rank, 0),
+            }
+            for rank in view.ranks
+        ],
         "steps": [
             {
                 "step": step.row.step,
@@ -89,66 +114,43 @@ def data(view: View, hosts: Mapping[int, str]) -> dict[str, object]:
         ],
         "marks": view.marks,
         "messages": np.stack(columns, axis=1).ravel().tolist(),
-        "note": "; ".join(_left_out(view)),
+        "note": "; ".join(
+            [f"{units.are(view.ranks_left_out, 'more rank')} left out"] * bool(view.ranks_left_out)
+            + [
+                f"{what} shorter than {units.duration(least_ns)} are left out"
+                for what, least_ns in view.left_out.items()
+                if least_ns
+            ]
+        ),
     }
 
 
-class _Cells:
-    """All bins as places in a palette, the commonest ones first. palette: the classes that occur in
-    a bin, each with its parts: [class, parts, class, parts]."""
-
-    def __init__(self, view: View) -> None:
-        rows: list = [lane for rank in view.ranks for lane in (rank, *rank.gpus)]
-        places = (PARTS + 1) ** np.arange(CLASSES, dtype=np.int64)
-        keys = np.stack([lane.cells @ places for lane in rows])
-        known, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
-        order = np.argsort(-counts, kind="stable")
-        rank_of = np.empty(len(order), np.int64)
-        rank_of[order] = np.arange(len(order))
-        self.places = dict(zip(map(id, rows), rank_of[place].reshape(keys.shape)))
-        self.palette = [
-            [number for each, parts in enumerate(entry) if parts for number in (each, parts)]
-            for entry in (known[order, None] // places % (PARTS + 1)).tolist()
-        ]
-        self.width = 1
-        while len(DIGITS) ** self.width < len(order):
-            self.width += 1
-
-    def text(self, lane: object) -> str:
-        digits = np.array(list(DIGITS))
-        powers = len(DIGITS) ** np.arange(self.width)
-        return "".join(digits[self.places[id(lane)][:, None] // powers % len(DIGITS)].ravel())
+def _packed(rows: Columns, edge: str, names: str) -> dict[int, list[int]]:
+    """By rank; the numbers of a row are the time since this edge of the one before, the duration,
+    and the columns with these names."""
+    found = {}
+    for rank, at in by_rank(rows.world_rank):
+        own = rows.take(at)
+        since_ns = own.begin_ns - np.append(0, getattr(own, edge)[:-1])
+        columns = (getattr(own, name) for name in names.split())
+        numbers = np.stack([since_ns, own.end_ns - own.begin_ns, *columns], axis=1)
+        found[rank] = numbers.ravel().tolist()
+    return found
 
 
-def _left_out(view: View) -> Iterator[str]:
-    if view.ranks_left_out:
-        yield f"{units.are(view.ranks_left_out, 'more rank')} left out"
-    for what, shortest_ns in (
-        ("calls", view.left_out_ns),
-        ("operations in flight", view.in_flight_left_out_ns),
-        ("messages", view.messages_left_out_ns),
-    ):
-        if shortest_ns:
-            yield f"{what} shorter than {units.duration(shortest_ns)} are left out"
-
-
-def _rank(rank: RankView, numbers: Mapping[str, int], cells: _Cells) -> dict[str, object]:
-    pieces, in_flight, before_ns = [], [], 0
-    for (begin_ns, end_ns, state, call, waits_for), detail in rank.pieces:
-        times = begin_ns - before_ns, end_ns - begin_ns
-        pieces += [*times, state, numbers[call], waits_for, numbers[detail]]
-        before_ns = end_ns
-    before_ns = 0
-    for begin_ns, end_ns, call, detail in rank.in_flight:
-        times = begin_ns - before_ns, end_ns - begin_ns
-        in_flight += [*times, numbers[call], numbers[detail]]
-        before_ns = begin_ns
-    return {
-        "rank": rank.rank,
-        "begin": rank.begin_ns,
-        "end": rank.end_ns,
-        "cells": cells.text(rank),
-        "pieces": pieces,
-        "inFlight": in_flight,
-        "gpus": [{"number": gpu.number, "cells": cells.text(gpu)} for gpu in rank.gpus],
-    }
+def _in_palette(lanes: Sequence[np.ndarray]) -> tuple[list[list[int]], int, Iterator[str]]:
+    """The palette of all bins, the commonest ones first: the classes that occur in a bin, each with
+    its parts: [class, parts, class, parts]. The digits of a place in it, and of each lane the
+    places of its bins."""
+    places = (PARTS + 1) ** np.arange(CLASSES, dtype=np.int64)
+    keys = np.stack([cells @ places for cells in lanes])
+    known, entry, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    palette = [
+        [number for each, parts in enumerate(entry) if parts for number in (each, parts)]
+        for entry in (known[order, None] // places % (PARTS + 1)).tolist()
+    ]
+    width = next(width for width in count(1) if len(DIGITS) ** width >= len(order))
+    place = np.argsort(order)[entry].reshape(*keys.shape, 1)
+    digits = np.array(list(DIGITS))[place // len(DIGITS) ** np.arange(width) % len(DIGITS)]
+    return palette, width, ("".join(lane.ravel()) for lane in digits)

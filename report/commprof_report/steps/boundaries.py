@@ -28,7 +28,6 @@ from ..base import (
     agree,
     around_median,
     by_rank,
-    covered,
     gathered,
     grouped,
     joined,
@@ -470,10 +469,19 @@ def _is_complete(times: Bounds, missing: Mapping[int, Sequence[query.Row]]) -> F
     is_complete = np.ones(len(times), bool)
     for rank, own in by_rank(times.world_rank):
         holes = np.array([hole[2:] for hole in missing.get(rank, ())], np.int64).reshape(-1, 2)
-        first = np.searchsorted(np.maximum.accumulate(times.end_ns[own]), holes[:, 0], "right")
-        until = np.searchsorted(times.begin_ns[own], holes[:, 1])
-        is_complete[own] = ~covered(first, np.maximum(first, until), len(own))
+        spans = times.begin_ns[own], times.end_ns[own]
+        _, place = overlapping(holes[:, 0], holes[:, 1], *spans)
+        is_complete[own[place]] = False
     return is_complete
+
+
+def overlapping(begin_ns: Ints, end_ns: Ints, begins: Ints, ends: Ints) -> tuple[Ints, Ints]:
+    """Each row of the times with each of the spans, in order of their begins, that it overlaps; of
+    spans that end within one before them, also with these."""
+    first = np.searchsorted(np.maximum.accumulate(ends), begin_ns, "right")
+    number = np.maximum(np.searchsorted(begins, end_ns) - first, 0)
+    row = np.repeat(np.arange(len(number)), number)
+    return row, np.arange(len(row)) - np.repeat(np.cumsum(number) - number - first, number)
 
 
 def outlier_limit(times: Sequence[float]) -> float:

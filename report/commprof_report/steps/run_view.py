@@ -3,7 +3,7 @@ each state, and in windows each call by itself.
 
     bins     |....:....:....:....:....:....:....:....|   the whole run
     windows     |=|     |==|              |==|           single calls, operations in flight,
-                                                         messages, activity of GPUs
+                                                         messages
 
 One window is the whole run if its calls have room in the page. Otherwise windows are the median
 step, the longest ones and as many others, spread over the run, as there is room for; without steps,
@@ -12,8 +12,7 @@ parts of equally many calls.
 
 from __future__ import annotations
 
-from bisect import bisect
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate, takewhile
 from typing import NamedTuple
 
@@ -22,8 +21,9 @@ from ..base import (
     Connection,
     Ints,
     NONE,
+    Texts,
     by_rank,
-    gathered,
+    found_in,
     grouped,
     joined,
     np,
@@ -34,27 +34,24 @@ from ..gpu.overlap import Spans, activities, busy, common, known_spans, spans_jo
 from ..late import (
     ABSENT,
     COUNT,
-    Called,
     Late,
     NOBODY,
     OUTSIDE,
-    Piece,
     Timeline,
     UNSEEN,
     WaitSplit,
     timeline,
 )
 from ..run.alignment import Alignment
-from .boundaries import Steps
+from .boundaries import Steps, overlapping
 from .long_steps import Span, critical_path, is_whole
 from .lines import SampledCalls
-from .step_costs import StepRow
+from .step_costs import StepRow, labels_of
 from .steps_summary import StepsSummary
 
 ESTIMATE = "waiting estimated from durations"
 LONGEST = 7  # steps that are drawn before the others
-# of the pieces of all windows together; half as many of each: operations in flight, messages, and
-# pieces of GPUs
+# of the pieces of all windows together; half as many of each: operations in flight, and messages
 LEAST_BOUND, MOST_PER_RANK, LARGEST_BOUND = 22_000, 120, 60_000
 RANK_PIECES = 4  # as large as a rank's part of a step itself is in the page
 MARGIN = 0.05  # share of a step, shown before and after it
@@ -68,31 +65,15 @@ CLASSES = COUNT + 3
 PARTS = 20  # shares are in whole parts of a bin
 
 
-class Shown(NamedTuple):
-    """A piece of a rank's timeline, inside MPI or not sampled. detail: the call's size and
-    communicator, as far as they are known."""
-
-    piece: Piece
-    detail: str
-
-
-class GpuLane(NamedTuple):
-    number: int
-    cells: np.ndarray
-
-
 class RankView(NamedTuple):
     """cells: a row for each bin, how many PARTS of it were of each class: a state of a timeline, or
-    what a GPU did. in_flight: begin, end, call and detail of nonblocking and persistent operations.
-    """
+    what a GPU did. gpus: the cells of each, by its number."""
 
     rank: int
     begin_ns: int
     end_ns: int
     cells: np.ndarray
-    pieces: list[Shown]
-    in_flight: list[tuple[int, int, str, str]]
-    gpus: list[GpuLane]
+    gpus: dict[int, np.ndarray]
 
 
 class StepView(NamedTuple):
@@ -107,23 +88,25 @@ class StepView(NamedTuple):
 
 
 class View(NamedTuple):
-    """Times are on the run's axis, from its begin. *_ns of what is left out: 0 if nothing is."""
+    """Times are on the run's axis, from its begin. Pieces and operations have a call and a detail,
+    its size and communicator, as far as they are known, by their numbers in texts."""
 
     end_ns: int
     windows: Spans
     ranks: list[RankView]
     steps: list[StepView]
     marks: list[tuple[int, int, int]]  # of all steps, or of each n-th: number, begin and end
+    pieces: Columns  # of the timelines in windows, inside MPI or not sampled; waits_for: a rank
+    in_flight: Columns  # nonblocking and persistent operations
     messages: Columns  # of which both sides are known
+    texts: Texts
     ranks_left_out: int
-    left_out_ns: int
-    in_flight_left_out_ns: int
-    messages_left_out_ns: int
+    left_out: dict[str, int]  # by what is: those shorter than so many ns; 0: none
 
     @property
     def is_whole(self) -> bool:
         """All sampled calls are in it."""
-        return self.windows == [(0, self.end_ns)] and not self.left_out_ns
+        return self.windows == [(0, self.end_ns)] and not self.left_out["calls"]
 
 
 def run_view(
@@ -154,10 +137,7 @@ def run_view(
     }
     most = min(LARGEST_BOUND, max(LEAST_BOUND, MOST_PER_RANK * len(rows)))
     steps, windows = _windows(found, alignment, late, lines, end_ns, most, wanted)
-    labels = {
-        (rank, number): label for rank, number, label in query.run(connection, "steps/step_labels")
-    }
-    pieces, left_out_ns = _pieces(lines, windows, late, labels, most)
+    pieces, calls_ns = _longest(_pieces(lines), windows, most)
     in_flight, in_flight_ns = _longest(_operations(found.sampled, alignment), windows, most // 2)
     messages, messages_ns = _longest(_messages(split, alignment), windows, most // 2)
     bins = MOST_CELLS // (len(rows) + sum(map(len, known.values())))
@@ -171,9 +151,7 @@ def run_view(
             begins[rank],
             ends[rank],
             in_parts(np.pad(np.diff(line.spent(edges), axis=0), no_gpu), edges),
-            pieces[rank],
-            _in_flight(rank, in_flight, found.sampled, labels),
-            lanes.get(rank, []),
+            lanes.get(rank, {}),
         )
         for rank, line in lines.items()
     ]
@@ -183,11 +161,12 @@ def run_view(
         ranks,
         steps,
         _marks(found.steps, alignment),
+        _cut(_detailed(connection, _called(pieces, late), split.texts), windows),
+        _detailed(connection, in_flight, split.texts),
         messages,
+        split.texts,
         len(every) - len(rows),
-        left_out_ns,
-        in_flight_ns,
-        messages_ns,
+        {"calls": calls_ns, "operations in flight": in_flight_ns, "messages": messages_ns},
     )
 
 
@@ -243,9 +222,9 @@ def _gpu_lanes(
     alignment: Alignment,
     known: Mapping[int, Mapping[int, Spans]],
     edges: Ints,
-) -> dict[int, list[GpuLane]]:
-    """By rank its devices with known activity. known: when all activities of a rank's devices were
-    sampled, in its own time."""
+) -> dict[int, dict[int, np.ndarray]]:
+    """By rank and number the cells of devices with known activity. known: when all activities of a
+    rank's devices were sampled, in its own time."""
     if not known:
         return {}
     numbers = connection.execute(
@@ -256,7 +235,8 @@ def _gpu_lanes(
         alignment.aligned(active.world_rank, times) for times in (active.start_ns, active.end_ns)
     )
     active = active.changed(start_ns=begin_ns, end_ns=end_ns)
-    of_ranks, lanes = dict(by_rank(active.world_rank)), []
+    of_ranks = dict(by_rank(active.world_rank))
+    lanes: dict[int, dict[int, np.ndarray]] = {}
     for rank, device, number in numbers:
         spans = [
             (alignment.aligned_ns(rank, begin_ns), alignment.aligned_ns(rank, end_ns))
@@ -265,8 +245,8 @@ def _gpu_lanes(
         if spans:
             own = active.take(of_ranks.get(rank, slice(0)))
             cells = _gpu_cells(spans, own.take(own.device == device), edges)
-            lanes.append((rank, GpuLane(number, cells)))
-    return gathered(lanes)
+            lanes.setdefault(rank, {})[number] = cells
+    return lanes
 
 
 def _gpu_cells(known: Spans, active: Columns, edges: Ints) -> np.ndarray:
@@ -353,80 +333,63 @@ def _span(times: Mapping[int, tuple[int, int]], last_ns: int) -> tuple[int, int]
     return max(0, begin_ns - margin_ns), min(last_ns, end_ns + margin_ns)
 
 
-def _text(labels: Mapping[tuple[int, int], str], rank: int, communicator: int, own: int) -> str:
-    """The size of a call (own, in bytes), and its communicator, as far as they are known."""
-    label = labels.get((rank, communicator), units.NO_VALUE)
-    parts = ("" if own == NONE else units.size(own), "" if label == units.NO_VALUE else label)
-    return ", ".join(filter(None, parts))
-
-
-def _in_flight(
-    rank: int, rows: Columns, sampled: SampledCalls, labels: Mapping[tuple[int, int], str]
-) -> list[tuple[int, int, str, str]]:
-    own = rows.take(rows.world_rank == rank).tuples("begin_ns end_ns call communicator bytes")
-    return [
-        (begin_ns, end_ns, sampled.texts.text(call) or "", _text(labels, rank, *of_call))
-        for begin_ns, end_ns, call, *of_call in own
-    ]
-
-
-def _pieces(
-    lines: Mapping[int, Timeline],
-    windows: Spans,
-    late: Late,
-    labels: Mapping[tuple[int, int], str],
-    most: int,
-) -> tuple[dict[int, list[Shown]], int]:
-    """By rank; and how long those are at least that are not left out."""
-    found = {
-        rank: [
-            piece
-            for begin_ns, end_ns in windows
-            for piece in takewhile(lambda one: one.end_ns > begin_ns, line.back_from(end_ns))
-            if piece.state not in (OUTSIDE, ABSENT)
-        ]
+def _pieces(lines: Mapping[int, Timeline]) -> Columns:
+    """Those inside MPI, or not sampled."""
+    parts = [
+        Columns(
+            world_rank=np.full(len(line.states), rank),
+            begin_ns=line.points[:-1],
+            end_ns=line.points[1:],
+            state=line.states,
+            call=line.calls,
+            waits_for=line.waits,
+        )
         for rank, line in lines.items()
-    }
-    lengths = sorted(piece.end_ns - piece.begin_ns for own in found.values() for piece in own)
-    left_out_ns = lengths[-most - 1] + 1 if len(lengths) > most else 0
-    estimated = {*late.sums.waits.estimated()}
-    called = late.split.of_all.called
-    return {
-        rank: [
-            *_shown(
-                rank,
-                sorted(piece for piece in own if piece.end_ns - piece.begin_ns >= left_out_ns),
-                called,
-                estimated,
-                labels,
-                windows,
-            )
-        ]
-        for rank, own in found.items()
-    }, left_out_ns
+    ]
+    every = joined(Columns, parts)
+    return every.take(~np.isin(every.state, (OUTSIDE, ABSENT)))
 
 
-def _shown(
-    rank: int,
-    pieces: Sequence[Piece],
-    called: Called,
-    estimated: Container[tuple[int, int]],
-    labels: Mapping[tuple[int, int], str],
-    windows: Spans,
-) -> Iterator[Shown]:
-    """With their calls, cut at the windows. No arrival ended a wait that is an estimate."""
-    own = slice(*np.searchsorted(called.calls.world_rank, (rank, rank + 1)))
-    starts_ns, calls = called.start_ns[own], called.calls.take(own)
-    begins_ns = [begin_ns for begin_ns, _ in windows]
-    for piece in pieces:
-        detail, window = "", bisect(begins_ns, piece.end_ns - 1) - 1
-        if piece.call:
-            place = int(np.searchsorted(starts_ns, piece.begin_ns, "right")) - 1
-            detail = _text(labels, rank, int(calls.communicator[place]), int(calls.bytes[place]))
-            if (rank, int(starts_ns[place])) in estimated:
-                piece = piece._replace(waits_for=NOBODY)
-                detail = ", ".join(filter(None, (detail, ESTIMATE)))
-        yield Shown(piece._replace(begin_ns=max(piece.begin_ns, begins_ns[window])), detail)
+def _called(pieces: Columns, late: Late) -> Columns:
+    """With the sizes and communicators of their calls. No arrival ended a wait that is an
+    estimate."""
+    called, waits = late.split.of_all.called, late.sums.waits
+    place = np.full(len(pieces), -1)
+    for rank, own in by_rank(pieces.world_rank):
+        first, end = np.searchsorted(called.calls.world_rank, (rank, rank + 1))
+        before = np.searchsorted(called.start_ns[first:end], pieces.begin_ns[own], "right") - 1
+        place[own] = np.where(pieces.call[own] == NONE, -1, first + before)
+    start_ns, own_bytes, communicator = (
+        np.append(column, NONE)[place]
+        for column in (called.start_ns, called.calls.bytes, called.calls.communicator)
+    )
+    estimates = waits.take(waits.is_estimate)
+    known = estimates.world_rank, estimates.start_ns
+    is_estimate = found_in((pieces.world_rank, start_ns), known) >= 0
+    return pieces.changed(
+        bytes=own_bytes,
+        communicator=communicator,
+        is_estimate=is_estimate,
+        waits_for=np.where(is_estimate, NOBODY, pieces.waits_for),
+    )
+
+
+def _detailed(connection: Connection, rows: Columns, texts: Texts) -> Columns:
+    """With the size of each call and its communicator, as far as they are known, as its detail."""
+    label = labels_of(connection, texts, rows.world_rank, rows.communicator)
+    details = [
+        ", ".join(
+            [
+                *([units.size(size)] if size != NONE else []),
+                *([texts.texts[name]] if name != texts.number(units.NO_VALUE) else []),
+                *[ESTIMATE] * is_estimate,
+            ]
+        )
+        for size, name, is_estimate in zip(
+            rows.bytes.tolist(), label.tolist(), rows.is_estimate.tolist()
+        )
+    ]
+    return rows.changed(detail=texts.all(details))
 
 
 def _operations(sampled: SampledCalls, alignment: Alignment) -> Columns:
@@ -445,6 +408,7 @@ def _operations(sampled: SampledCalls, alignment: Alignment) -> Columns:
                 call=rows.call,
                 communicator=rows.communicator,
                 bytes=rows.bytes,
+                is_estimate=np.zeros(len(rows), bool),
             )
         )
     found = joined(Columns, parts)
@@ -471,10 +435,11 @@ def _messages(split: WaitSplit, alignment: Alignment) -> Columns:
     )
 
 
-def _longest(rows, windows: Spans, most: int):
+def _longest(rows: Columns, windows: Spans, most: int) -> tuple[Columns, int]:
     """The longest ones that are in windows, in order of time; and how long these are, if there are
     others."""
-    rows = rows.take(in_spans(rows.begin_ns, rows.end_ns, windows))
+    own, _ = overlapping(rows.begin_ns, rows.end_ns, *_edges(windows))
+    rows = rows.take(np.unique(own))
     spent_ns, least_ns = rows.end_ns - rows.begin_ns, 0
     if len(rows) > most:
         least_ns = int(np.sort(spent_ns)[-most])
@@ -482,11 +447,21 @@ def _longest(rows, windows: Spans, most: int):
     return rows.take(np.argsort(rows.begin_ns, kind="stable")), least_ns
 
 
-def in_spans(begin_ns: Ints, end_ns: Ints, spans: Spans) -> np.ndarray:
-    """Whether a time overlaps any of the spans, which are disjoint and in order."""
+def _cut(rows: Columns, windows: Spans) -> Columns:
+    """In windows; what reaches into several is in each of them."""
+    begins, ends = _edges(windows)
+    own, window = overlapping(rows.begin_ns, rows.end_ns, begins, ends)
+    rows = rows.take(own)
+    return rows.changed(
+        begin_ns=np.maximum(rows.begin_ns, begins[window]),
+        end_ns=np.minimum(rows.end_ns, ends[window]),
+    )
+
+
+def _edges(spans: Spans) -> tuple[Ints, Ints]:
+    """Their begins and ends."""
     begins, ends = np.array(spans, np.int64).reshape(-1, 2).T
-    last = np.searchsorted(begins, end_ns) - 1  # that begins before it ends
-    return (last >= 0) & (np.append(ends, 0)[last] > begin_ns)
+    return begins, ends
 
 
 def _marks(steps: Steps, alignment: Alignment) -> list[tuple[int, int, int]]:

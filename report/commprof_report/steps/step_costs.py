@@ -30,6 +30,7 @@ from ..base import (
     NO_VALUE,
     Row,
     TextInts,
+    Texts,
     View,
     by_rank,
     duration,
@@ -65,7 +66,7 @@ from ..late import (
     timelines,
 )
 from ..run import Alignment, Calls, Cells, cells_of
-from .boundaries import Boundaries, Steps
+from .boundaries import Boundaries, Steps, overlapping
 from .columns import Costs, step_row
 from .lines import SampledCalls
 from .long_steps import explained
@@ -337,14 +338,10 @@ def parts_of(
     """Calls are sorted by rank."""
     found = [np.empty((2, 0), np.int64)]
     for rank, own in by_rank(steps.world_rank):
-        least, most = np.searchsorted(world_ranks, (rank, rank + 1)).tolist()
-        ends = np.maximum.accumulate(steps.end_ns[own])
-        first = np.searchsorted(ends, begin_ns[least:most], "right")
-        until = np.searchsorted(steps.begin_ns[own], end_ns[least:most])
-        number = np.maximum(until - first, 0)
-        place = np.arange(number.sum()) - np.repeat(np.cumsum(number) - number, number)
-        row = own[0] + np.repeat(first, number) + place
-        found.append(np.stack([np.repeat(np.arange(least, most), number), row]))
+        mine = slice(*np.searchsorted(world_ranks, (rank, rank + 1)))
+        edges = steps.begin_ns[own], steps.end_ns[own]
+        row, step = overlapping(begin_ns[mine], end_ns[mine], *edges)
+        found.append(np.stack([mine.start + row, own[step]]))
     own, row = np.concatenate(found, axis=1)
     return Parts(
         call[own],
@@ -487,9 +484,7 @@ def call_rows(
     is_whole = rows.is_complete & ~rows.is_warm_up
     times, whole = costs.calls.take(is_whole[costs.calls.row]), rows.take(is_whole)
     rank, steps_of = rows.world_rank[times.row], Counter(whole.world_rank.tolist())
-    labels = read(Columns, query.run(connection, "steps/step_labels"), texts)
-    place = found_in((rank, times.communicator), (labels.world_rank, labels.communicator))
-    label = np.append(labels.label, texts.number(units.NO_VALUE))[place]
+    label = labels_of(connection, texts, rank, times.communicator)
     completion_ns: Counter[tuple[str, str]] = Counter()
     blocked_ns: Counter[tuple[str, str]] = Counter()
     for one in summarize(cells_of(connection).whole, OVERLAP):
@@ -527,6 +522,13 @@ def call_rows(
             )
         )
     return sorted(found, key=lambda row: (-row.share_of_step, row.call, row.communicator))
+
+
+def labels_of(connection: Connection, texts: Texts, rank: Ints, communicator: Ints) -> TextInts:
+    """The labels of communicators by their ranks' numbers; NO_VALUE: it has none."""
+    known = read(Columns, query.run(connection, "steps/step_labels"), texts)
+    place = found_in((rank, communicator), (known.world_rank, known.communicator))
+    return np.append(known.label, texts.number(units.NO_VALUE))[place]
 
 
 def _shown(labels: set[str], name: str, names: Mapping[str, str]) -> str:
