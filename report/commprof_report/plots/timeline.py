@@ -108,7 +108,7 @@ def data(view: View, hosts: Mapping[int, str]) -> dict[str, object]:
                 "begin": step.begin_ns,
                 "end": step.end_ns,
                 "times": [[rank, *times] for rank, times in sorted(step.times.items())],
-                "path": [[span.rank, span.begin_ns, span.end_ns] for span in step.path],
+                "path": [[rank, piece.begin_ns, piece.end_ns] for rank, piece in step.path],
             }
             for step in view.steps
         ],

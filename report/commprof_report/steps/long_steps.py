@@ -30,7 +30,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean, median
-from typing import Any, NamedTuple
+from typing import Any, List, Tuple
+
 from ..base import (
     Columns,
     Field,
@@ -62,6 +63,7 @@ from ..late import (
     MOSTLY,
     NOTABLE_LEAD,
     OUTSIDE,
+    Piece,
     TRANSFER,
     Timeline,
     UNSEEN,
@@ -223,18 +225,7 @@ PATH = (
 PathRow = row_type("PathRow", PATH)
 
 
-class Span(NamedTuple):
-    """A part of the path, on the run's time axis."""
-
-    rank: int
-    begin_ns: int
-    end_ns: int
-    state: int
-    call: str
-
-    @property
-    def time_ns(self) -> int:
-        return self.end_ns - self.begin_ns
+Path = List[Tuple[int, Piece]]  # ranks and what they did, the latest first
 
 
 def critical_paths(
@@ -248,30 +239,31 @@ def critical_paths(
     ]
 
 
-def _rows(step: int, found: Sequence[Span]) -> Iterator[Row]:
-    whole_ns = sum(span.time_ns for span in found)
+def _rows(step: int, path: Path) -> Iterator[Row]:
     parts: Counter = Counter()
-    for span in found:
-        parts[span.rank, span.state, span.call] += span.time_ns
+    for rank, piece in path:
+        parts[rank, piece.state, piece.call] += piece.end_ns - piece.begin_ns
+    whole_ns = sum(parts.values())
     for (rank, state, call), time_ns in sorted(parts.items(), key=lambda part: (-part[1], part[0])):
         yield PathRow(step, rank, STATES[state], call, time_ns, time_ns / whole_ns)
 
 
-def critical_path(lines: dict[int, Timeline], times: Mapping[int, tuple[int, int]]) -> list[Span]:
-    """Path of a step, by the times at which it begins and ends on each rank: its parts, the latest
-    first. Empty if it was not seen, or not split."""
-    found = list(_spans(lines, times))
-    return found if is_known(found) else []
+def critical_path(lines: dict[int, Timeline], times: Mapping[int, tuple[int, int]]) -> Path:
+    """Path of a step, by the times at which it begins and ends on each rank. Empty if it was not
+    seen, or not split."""
+    path = list(_followed(lines, times))
+    spent_ns: Counter[int] = Counter()  # in each state
+    for _, piece in path:
+        spent_ns[piece.state] += piece.end_ns - piece.begin_ns
+    whole_ns = sum(spent_ns.values())
+    known_ns = whole_ns - spent_ns[WAITING] - spent_ns[UNSPLIT]
+    is_known = UNSEEN not in spent_ns and known_ns >= threshold("steps.path") * whole_ns > 0
+    return path if is_known else []
 
 
-def is_known(path: Sequence[Span]) -> bool:
-    whole_ns = sum(span.time_ns for span in path)
-    known_ns = sum(span.time_ns for span in path if span.state not in (WAITING, UNSPLIT))
-    is_seen = all(span.state != UNSEEN for span in path)
-    return is_seen and known_ns >= threshold("steps.path") * whole_ns > 0
-
-
-def _spans(lines: dict[int, Timeline], times: Mapping[int, tuple[int, int]]) -> Iterator[Span]:
+def _followed(
+    lines: dict[int, Timeline], times: Mapping[int, tuple[int, int]]
+) -> Iterator[tuple[int, Piece]]:
     """A path ends where the step of the rank begins that it has led to."""
     rank: int | None = max(times, key=lambda one: (times[one][1], -one))
     time_ns, left = max(end_ns for _, end_ns in times.values()), set()
@@ -279,7 +271,6 @@ def _spans(lines: dict[int, Timeline], times: Mapping[int, tuple[int, int]]) -> 
         left.add((rank, time_ns))
         follows, step_begin_ns = None, times[rank][0]
         for piece in lines[rank].back_from(time_ns):
-            begin_ns = max(piece.begin_ns, step_begin_ns)
             if piece.end_ns <= step_begin_ns:
                 break
             is_held_up = (
@@ -290,13 +281,7 @@ def _spans(lines: dict[int, Timeline], times: Mapping[int, tuple[int, int]]) -> 
             if is_held_up:
                 follows, time_ns = piece.waits_for, piece.end_ns
                 break
-            yield Span(
-                rank,
-                begin_ns,
-                piece.end_ns,
-                piece.state,
-                piece.call if piece.state != OUTSIDE else "",
-            )
+            yield rank, piece._replace(begin_ns=max(piece.begin_ns, step_begin_ns))
         rank = follows
 
 

@@ -44,7 +44,7 @@ from ..late import (
 )
 from ..run.alignment import Alignment
 from .boundaries import Steps, overlapping
-from .long_steps import Span, critical_path, is_whole
+from .long_steps import Path, critical_path, is_whole
 from .lines import SampledCalls
 from .step_costs import StepRow, labels_of
 from .steps_summary import StepsSummary
@@ -84,7 +84,7 @@ class StepView(NamedTuple):
     begin_ns: int
     end_ns: int
     times: Mapping[int, tuple[int, int]]
-    path: list[Span]
+    path: Path
 
 
 class View(NamedTuple):
