@@ -27,12 +27,13 @@ from collections.abc import Iterable, Sequence
 
 from ..base import (
     AS_EVERYWHERE,
+    Columns,
     Connection,
-    Counters,
     Field,
     Flags,
-    Ints,
+    Histogram,
     Row,
+    Table,
     Texts,
     View,
     among,
@@ -42,6 +43,7 @@ from ..base import (
     number,
     query,
     ratio,
+    read,
     row_type,
     summarize,
     text,
@@ -49,7 +51,7 @@ from ..base import (
     units,
     whole,
 )
-from ..run import columns_of, histogram_of
+from ..run import histogram_of
 from .overlap import (
     OTHER_STREAM,
     STATES,
@@ -559,26 +561,11 @@ def empty_windows(windows: Iterable[Row]) -> int:
     )
 
 
-class Activities(Counters):
+class Activities(Table):
     """The kernels, copies and memsets of the selected ranks' GPUs."""
 
     text_names = frozenset(("kind", "name", "copy"))
-    activity: Ints
-    kind: Ints
-    is_communication: Ints
-
-    def __init__(self, connection: Connection) -> None:
-        self.texts = Texts()
-        vars(self).update(columns_of(query.run(connection, "gpu/gpu_chosen"), self.texts))
-        self.is_kernel = self.texts.among(self.kind, ("kernel",))
-        self.histogram = histogram_of(
-            connection,
-            self.activity,
-            "SELECT activity AS number, bucket, count FROM gpu_bucket",
-        )
-
-    def __len__(self) -> int:
-        return len(self.kind)
+    histogram: Histogram
 
 
 def kernels(connection: Connection) -> list[Row]:
@@ -592,7 +579,13 @@ def kernels(connection: Connection) -> list[Row]:
 
 
 def activity_rows(connection: Connection, view: View) -> list[Row]:
-    return summarize(Activities(connection), view)
+    texts = Texts()
+    rows = read(Columns, query.run(connection, "gpu/gpu_chosen"), texts)
+    is_kernel = texts.among(rows.kind, ("kernel",))
+    activities = Activities(rows.changed(is_kernel=is_kernel), texts)
+    buckets = "SELECT activity AS number, bucket, count FROM gpu_bucket"
+    activities.histogram = histogram_of(connection, rows.activity, buckets)
+    return summarize(activities, view)
 
 
 def nccl_algorithms(connection: Connection) -> list[Row]:
@@ -746,14 +739,11 @@ GpuSensorRow = row_type("GpuSensorRow", SENSOR)  # device: CUDA's number
 def sensors(connection: Connection) -> list[Row]:
     """A row for each device that the selected ranks read."""
     rows = {(row.rank, row.device): row for row in query.ask(connection, "gpu/sensors", ReadRow)}
-    if not rows:
-        return []
     found = []
     for group in device_groups(device_facts(connection)):
-        # the readings of the rank with most, of those that share the device
         known = [own for own in group if (own.rank, own.device) in rows]
-        if known:
-            own = max(known, key=lambda one: rows[one.rank, one.device].readings)
+        # the readings of the rank with most, of those that share the device
+        for own in sorted(known, key=lambda one: -rows[one.rank, one.device].readings)[:1]:
             row = rows[own.rank, own.device]._replace(device=own.number)
             ranks = units.rank_list({one.rank for one in group})
             found.append(GpuSensorRow(*row, ranks, own.host, own.name, own.uuid, own.memory_bytes))
