@@ -20,13 +20,13 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Iterable, Sequence
-from itertools import accumulate, chain, groupby
+from itertools import groupby
 from operator import attrgetter, itemgetter
-from typing import List, Tuple
 
 from ..base import (
     Columns,
     Connection,
+    Ints,
     Row,
     Texts,
     gathered,
@@ -36,7 +36,7 @@ from ..base import (
     read,
     threshold,
 )
-from ..run.unseen import holes, sampled_spans
+from ..run.unseen import holes, sampled_spans, without_holes
 from ..run.sampled import sampled
 
 COMPUTING, COMMUNICATING, COPYING, IN_MPI = 1, 2, 4, 8
@@ -45,7 +45,7 @@ SPAN = 0  # among these: a span that is analysed
 STATES = 16
 ON_DEVICE = COMPUTING | COMMUNICATING | COPYING
 
-Spans = List[Tuple[int, int]]
+Spans = Ints  # a row of begin and end for each
 
 # Times of one or several devices, as defined in docs/SCHEMA.md, Words.
 Busy = namedtuple(
@@ -81,7 +81,7 @@ def busy(state_ns: Sequence[int]) -> Busy:
     )
 
 
-def time_by_states(active: Columns, spans: Sequence[tuple[int, int]]) -> np.ndarray:
+def time_by_states(active: Columns, spans: Spans | Sequence[tuple[int, int]]) -> np.ndarray:
     """For each span the time in each combination of states. active: intervals of one state each.
     Spans are disjoint and in order."""
     active = active.take(active.start_ns < active.end_ns)
@@ -102,28 +102,13 @@ def time_by_states(active: Columns, spans: Sequence[tuple[int, int]]) -> np.ndar
 
 def spans_joined(spans: Iterable[tuple[int, int]]) -> Spans:
     """The spans in order; those that overlap or touch are joined."""
-    found: Spans = []
-    for begin_ns, end_ns in sorted(span for span in spans if span[0] < span[1]):
-        if found and begin_ns <= found[-1][1]:
-            found[-1] = found[-1][0], max(found[-1][1], end_ns)
-        else:
-            found.append((begin_ns, end_ns))
-    return found
+    begins_ns, ends_ns = np.array([*spans], np.int64).reshape(-1, 2).T
+    return without_holes(*without_holes(begins_ns, ends_ns).T)
 
 
 def common(*lists: Spans) -> Spans:
     """The intersection of lists of spans, each a result of spans_joined()."""
-    edges = sorted(
-        edge
-        for begin_ns, end_ns in chain.from_iterable(lists)
-        for edge in ((begin_ns, 1), (end_ns, -1))
-    )
-    depths = accumulate(change for _, change in edges)
-    return [
-        (begin_ns, end_ns)
-        for (begin_ns, _), (end_ns, _), depth in zip(edges, edges[1:], depths)
-        if depth == len(lists) and begin_ns < end_ns
-    ]
+    return without_holes(*np.concatenate([without_holes(*spans.T) for spans in lists]).T)
 
 
 NO_DEVICE = 0  # of a rank in MPI
@@ -176,11 +161,11 @@ def known_spans(connection: Connection) -> dict[int, dict[int, Spans]]:
             spans_joined((row.begin_ns, row.end_ns) for row in rows if row.begin_ns is not None)
             for _, rows in groupby(of_device, key=attrgetter("stream"))
         )
-        known.setdefault(rank, {})[device] = common(traced.get(rank, []), *streams)
+        known.setdefault(rank, {})[device] = common(traced.get(rank, spans_joined([])), *streams)
     return {
         rank: devices
         for rank, devices in known.items()
-        if any(devices.values())
+        if any(map(len, devices.values()))
         and not (rank in unsure and len(devices) > 1)
         and rank not in incomplete
     }
@@ -217,18 +202,19 @@ def together(connection: Connection, shared: Sequence[Group]) -> list[Together]:
 
 def _together(group: Group, known: dict[int, dict[int, Spans]], active: Columns) -> Together:
     if len({own.clock_id for own in group}) > 1 or group[0].clock_id is None:
-        return Together([], active.take(slice(0)))
-    own_spans = (known.get(own.rank, {}).get(own.device, []) for own in group)
-    spans = common(*map(moved, own_spans, (own.start_monotonic_ns for own in group)))
+        return Together(spans_joined([]), active.take(slice(0)))
+    unknown = spans_joined([])
+    spans = common(
+        *(
+            known.get(own.rank, {}).get(own.device, unknown) + own.start_monotonic_ns
+            for own in group
+        )
+    )
     found = [
         active_moved(on_device(active, own.rank, own.device), own.start_monotonic_ns)
         for own in group
     ]
     return Together(spans, joined(Columns, found))
-
-
-def moved(spans: Iterable[tuple[int, int]], by_ns: int) -> Spans:
-    return [(begin_ns + by_ns, end_ns + by_ns) for begin_ns, end_ns in spans]
 
 
 def active_moved(active: Columns, by_ns: int) -> Columns:
@@ -241,7 +227,6 @@ def states_together(connection: Connection, shared: Sequence[Group]) -> list[lis
     missing = holes(connection) if shared else {}
     found = []
     for group, both in zip(shared, together(connection, shared)):
-        sampled = (sampled_spans(missing.get(own.rank, ())).tolist() for own in group)
-        spans = map(moved, sampled, (own.start_monotonic_ns for own in group))
+        spans = (sampled_spans(missing.get(own.rank, ())) + own.start_monotonic_ns for own in group)
         found.append(time_by_states(both.active, common(both.known, *spans)).sum(axis=0).tolist())
     return found

@@ -86,7 +86,7 @@ def data(view: View, hosts: Mapping[int, str]) -> dict[str, object]:
         "names": [*map(units.visible, names)],
         "colours": [pictures.variable(pictures.of_call(name)) for name in names],
         "hosts": [*map(units.visible, on_hosts)],
-        "windows": view.windows,
+        "windows": view.windows.tolist(),
         "ranks": [
             {
                 "rank": rank.rank,

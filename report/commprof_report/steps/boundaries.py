@@ -470,18 +470,22 @@ def _is_complete(times: Bounds, missing: Mapping[int, Sequence[query.Row]]) -> F
     for rank, own in by_rank(times.world_rank):
         holes = np.array([hole[2:] for hole in missing.get(rank, ())], np.int64).reshape(-1, 2)
         spans = times.begin_ns[own], times.end_ns[own]
-        _, place = overlapping(holes[:, 0], holes[:, 1], *spans)
+        _, place, *_ = overlapping(holes[:, 0], holes[:, 1], *spans)
         is_complete[own[place]] = False
     return is_complete
 
 
-def overlapping(begin_ns: Ints, end_ns: Ints, begins: Ints, ends: Ints) -> tuple[Ints, Ints]:
-    """Each row of the times with each of the spans, in order of their begins, that it overlaps; of
-    spans that end within one before them, also with these."""
+def overlapping(
+    begin_ns: Ints, end_ns: Ints, begins: Ints, ends: Ints
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """Each row of the times with each of the spans, in order of their begins, that it overlaps (of
+    spans that end within one before them, also with these): the row, the span, and when what they
+    have in common begins and ends."""
     first = np.searchsorted(np.maximum.accumulate(ends), begin_ns, "right")
     number = np.maximum(np.searchsorted(begins, end_ns) - first, 0)
     row = np.repeat(np.arange(len(number)), number)
-    return row, np.arange(len(row)) - np.repeat(np.cumsum(number) - number - first, number)
+    span = np.arange(len(row)) - np.repeat(np.cumsum(number) - number - first, number)
+    return row, span, np.maximum(begin_ns[row], begins[span]), np.minimum(end_ns[row], ends[span])
 
 
 def outlier_limit(times: Sequence[float]) -> float:

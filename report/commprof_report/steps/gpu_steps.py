@@ -9,7 +9,7 @@ what all of them did during it; the device counts once, with the mean of these.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, groupby
+from itertools import groupby
 from operator import attrgetter
 from statistics import fmean, median
 from typing import Tuple
@@ -38,13 +38,11 @@ from ..gpu.overlap import (
     busy,
     intervals,
     known_spans,
-    moved,
     on_device,
     spans_joined,
     time_by_states,
     together,
 )
-from ..run.alignment import storable
 from .boundaries import Boundaries, Steps, means_of_steps
 
 FOREVER = 1 << 62
@@ -145,7 +143,7 @@ def _devices(connection: Connection, ranks: Collection[int]) -> Iterator[Iterabl
         yield (
             (
                 own.rank,
-                moved(both.known, -own.start_monotonic_ns),
+                both.known - own.start_monotonic_ns,
                 active_moved(both.active, -own.start_monotonic_ns),
             )
             for own in group
@@ -154,7 +152,7 @@ def _devices(connection: Connection, ranks: Collection[int]) -> Iterator[Iterabl
 
 def is_within(rows: Boundaries, spans: Spans) -> Flags:
     """Which steps lie entirely in one of the spans?"""
-    begins, ends = np.array([*map(storable, chain(*spans))], np.int64).reshape(-1, 2).T
+    begins, ends = spans.T
     place = np.searchsorted(begins, rows.begin_ns, "right") - 1
     is_short = (rows.begin_ns < rows.end_ns) & (rows.end_ns <= np.append(ends, 0)[place])
     return (place >= 0) & is_short

@@ -30,7 +30,7 @@ from ..base import (
     query,
     units,
 )
-from ..gpu.overlap import Spans, activities, busy, common, known_spans, spans_joined, time_by_states
+from ..gpu.overlap import Spans, activities, busy, known_spans, spans_joined, time_by_states
 from ..late import (
     ABSENT,
     COUNT,
@@ -106,7 +106,7 @@ class View(NamedTuple):
     @property
     def is_whole(self) -> bool:
         """All sampled calls are in it."""
-        return self.windows == [(0, self.end_ns)] and not self.left_out["calls"]
+        return self.windows.tolist() == [[0, self.end_ns]] and not self.left_out["calls"]
 
 
 def run_view(
@@ -206,15 +206,8 @@ def in_parts(spent: np.ndarray, edges: Ints) -> np.ndarray:
     width_ns = np.maximum(np.diff(edges), 1)[:, None]
     exact = PARTS * spent / width_ns
     found = np.floor(exact).astype(np.int64)
-    order = np.argsort(found - exact, axis=1, kind="stable")
-    missing = PARTS - found.sum(axis=1, keepdims=True)
-    np.put_along_axis(
-        found,
-        order,
-        np.take_along_axis(found, order, axis=1) + (np.arange(spent.shape[1]) < missing),
-        axis=1,
-    )
-    return found
+    place = np.argsort(np.argsort(found - exact, axis=1, kind="stable"), axis=1)
+    return found + (place < PARTS - found.sum(axis=1, keepdims=True))
 
 
 def _gpu_lanes(
@@ -238,22 +231,20 @@ def _gpu_lanes(
     of_ranks = dict(by_rank(active.world_rank))
     lanes: dict[int, dict[int, np.ndarray]] = {}
     for rank, device, number in numbers:
-        spans = [
-            (alignment.aligned_ns(rank, begin_ns), alignment.aligned_ns(rank, end_ns))
-            for begin_ns, end_ns in known.get(rank, {}).get(device, ())
-        ]
-        if spans:
-            own = active.take(of_ranks.get(rank, slice(0)))
-            cells = _gpu_cells(spans, own.take(own.device == device), edges)
+        spans = known.get(rank, {}).get(device)
+        if spans is not None and len(spans):
+            ranks, own = np.full(len(spans), rank), active.take(of_ranks.get(rank, slice(0)))
+            begins_ns, ends_ns = (alignment.aligned(ranks, times) for times in spans.T)
+            cells = _gpu_cells(begins_ns, ends_ns, own.take(own.device == device), edges)
             lanes.setdefault(rank, {})[number] = cells
     return lanes
 
 
-def _gpu_cells(known: Spans, active: Columns, edges: Ints) -> np.ndarray:
-    spans = common(known, [*zip(edges[:-1].tolist(), edges[1:].tolist())])
+def _gpu_cells(begins_ns: Ints, ends_ns: Ints, active: Columns, edges: Ints) -> np.ndarray:
+    """When all activities are known."""
+    _, place, *known = overlapping(begins_ns, ends_ns, edges[:-1], edges[1:])
     found = np.zeros((len(edges) - 1, CLASSES), np.int64)
-    times = busy([*time_by_states(active, spans).T])
-    place = np.searchsorted(edges, [begin_ns for begin_ns, _ in spans], "right") - 1
+    times = busy([*time_by_states(active, np.stack(known, axis=1)).T])
     for state, state_ns in (
         (GPU_COMPUTING, times.computing_ns),
         (GPU_EXPOSED, times.exposed_ns),
@@ -302,12 +293,12 @@ def _windows(
         for row in sorted(chosen)
     ]
     if has_room:
-        return steps, [(0, end_ns)]
+        return steps, spans_joined([(0, end_ns)])
     if whole or wanted:
         return steps, spans_joined(spans[row.step] for row in chosen)
     middles, part = (np.arange(WINDOWS) + 0.5) / WINDOWS, most / pieces / WINDOWS / 2
     edges = np.quantile(late.split.of_all.called.start_ns, [middles - part, middles + part])
-    return [], spans_joined(zip(*edges.astype(np.int64).tolist()))
+    return [], spans_joined(edges.T)
 
 
 def spread(rows: Sequence[StepRow]) -> list[StepRow]:
@@ -438,8 +429,7 @@ def _messages(split: WaitSplit, alignment: Alignment) -> Columns:
 def _longest(rows: Columns, windows: Spans, most: int) -> tuple[Columns, int]:
     """The longest ones that are in windows, in order of time; and how long these are, if there are
     others."""
-    own, _ = overlapping(rows.begin_ns, rows.end_ns, *_edges(windows))
-    rows = rows.take(np.unique(own))
+    rows = rows.take(np.unique(overlapping(rows.begin_ns, rows.end_ns, *windows.T)[0]))
     spent_ns, least_ns = rows.end_ns - rows.begin_ns, 0
     if len(rows) > most:
         least_ns = int(np.sort(spent_ns)[-most])
@@ -449,19 +439,8 @@ def _longest(rows: Columns, windows: Spans, most: int) -> tuple[Columns, int]:
 
 def _cut(rows: Columns, windows: Spans) -> Columns:
     """In windows; what reaches into several is in each of them."""
-    begins, ends = _edges(windows)
-    own, window = overlapping(rows.begin_ns, rows.end_ns, begins, ends)
-    rows = rows.take(own)
-    return rows.changed(
-        begin_ns=np.maximum(rows.begin_ns, begins[window]),
-        end_ns=np.minimum(rows.end_ns, ends[window]),
-    )
-
-
-def _edges(spans: Spans) -> tuple[Ints, Ints]:
-    """Their begins and ends."""
-    begins, ends = np.array(spans, np.int64).reshape(-1, 2).T
-    return begins, ends
+    own, _, begin_ns, end_ns = overlapping(rows.begin_ns, rows.end_ns, *windows.T)
+    return rows.take(own).changed(begin_ns=begin_ns, end_ns=end_ns)
 
 
 def _marks(steps: Steps, alignment: Alignment) -> list[tuple[int, int, int]]:

@@ -35,6 +35,7 @@ from ..base import (
     by_rank,
     duration,
     found_in,
+    gathered,
     grouped,
     joined,
     np,
@@ -336,20 +337,14 @@ def parts_of(
     call: Ints, world_ranks: Ints, begin_ns: Ints, end_ns: Ints, steps: Boundaries
 ) -> Parts:
     """Calls are sorted by rank."""
-    found = [np.empty((2, 0), np.int64)]
+    found = [np.empty((4, 0), np.int64)]
     for rank, own in by_rank(steps.world_rank):
         mine = slice(*np.searchsorted(world_ranks, (rank, rank + 1)))
         edges = steps.begin_ns[own], steps.end_ns[own]
-        row, step = overlapping(begin_ns[mine], end_ns[mine], *edges)
-        found.append(np.stack([mine.start + row, own[step]]))
-    own, row = np.concatenate(found, axis=1)
-    return Parts(
-        call[own],
-        row,
-        np.maximum(begin_ns[own], steps.begin_ns[row]),
-        np.minimum(end_ns[own], steps.end_ns[row]),
-        steps.begin_ns[row] <= begin_ns[own],
-    )
+        part, step, *times = overlapping(begin_ns[mine], end_ns[mine], *edges)
+        found.append(np.stack([mine.start + part, own[step], *times]))
+    own, row, since_ns, until_ns = np.concatenate(found, axis=1)
+    return Parts(call[own], row, since_ns, until_ns, steps.begin_ns[row] <= begin_ns[own])
 
 
 def _on_device(calls: Calls, steps: Boundaries) -> tuple[Parts, Parts]:
@@ -485,12 +480,10 @@ def call_rows(
     times, whole = costs.calls.take(is_whole[costs.calls.row]), rows.take(is_whole)
     rank, steps_of = rows.world_rank[times.row], Counter(whole.world_rank.tolist())
     label = labels_of(connection, texts, rank, times.communicator)
-    completion_ns: Counter[tuple[str, str]] = Counter()
-    blocked_ns: Counter[tuple[str, str]] = Counter()
-    for one in summarize(cells_of(connection).whole, OVERLAP):
-        key = one.call, names.get(one.communicator, one.communicator)
-        completion_ns[key] += one.completion_ns
-        blocked_ns[key] += one.blocked_ns
+    overlaps = gathered(
+        ((one.call, names.get(one.communicator, one.communicator)), one)
+        for one in summarize(cells_of(connection).whole, OVERLAP)
+    )
     named = texts.all([names.get(text, text) for text in texts.texts])[label]
     order, groups = grouped(times.name, named, times.is_control)
     found = []
@@ -504,7 +497,9 @@ def call_rows(
             int(column.sum())
             for column in (own.calls, own.bytes, own.total_ns, own.total_ns * own.is_driving)
         )
-        whole_ns = completion_ns[call, name]
+        nonblocking = overlaps.get((call, name), [])
+        completion_ns = sum(one.completion_ns for one in nonblocking)
+        blocked_ns = sum(one.blocked_ns for one in nonblocking)
         labelled = {texts.texts[each] for each in label[own_rows].tolist()}
         found.append(
             StepCallRow(
@@ -516,7 +511,7 @@ def call_rows(
                 total_ns / steps,
                 driving_ns / steps if costs.is_driven and library == "mpi" else None,
                 total_ns / (int(whole.step_ns.sum()) or 1),
-                max(0.0, 1 - blocked_ns[call, name] / whole_ns) if whole_ns else None,
+                max(0.0, 1 - blocked_ns / completion_ns) if completion_ns else None,
                 library,
                 len(makers),
             )
