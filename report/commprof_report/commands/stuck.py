@@ -31,7 +31,7 @@ from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from operator import attrgetter
-from typing import Any
+from typing import Any, Optional, Tuple
 
 from ..base import (
     by,
@@ -104,14 +104,18 @@ def for_scripts(found: doing.Stuck, unread: int, is_csv: bool) -> None:
 def blocks(found: doing.Stuck, unread: int) -> list[list[str]]:
     """Lines that stand together."""
     others = _grouped(
-        [wait for wait in found.waits if wait.sequence is None],
-        lambda wait: wait_text(found, wait),
-        lambda alike: wait_span(found, alike),
+        found,
+        [
+            (wait.rank, wait_text(found, wait), wait.doing_ns)
+            for wait in found.waits
+            if wait.sequence is None
+        ],
     )
     killed = found.killed.ranks if found.killed else []
+    places = _grouped(found, [(rank.rank, doing.place_text(rank), None) for rank in killed])
     return [
         [verdict.text for verdict in verdicts(found, unread)],
-        killed and ["Where they were", *_grouped(killed, doing.place_text, lambda _: "")],
+        killed and ["Where they were", *places],
         *communicator_blocks(found),
         others and ["Other calls", *others],
         [
@@ -261,9 +265,11 @@ def communicator_blocks(found: doing.Stuck) -> Iterator[list[str]]:
         yield [
             rows[0].communicator,
             *_grouped(
-                sorted(rows, key=lambda row: row.begun),
-                lambda row: position_text(found, waits, row),
-                lambda alike: position_span(found, waits, alike),
+                found,
+                [
+                    position_said(found, row, waits.get((row.rank, row.identity), [])[:1])
+                    for row in sorted(rows, key=lambda row: row.begun)
+                ],
             ),
         ]
     quiet = len(by_identity) - len(notable)
@@ -272,13 +278,14 @@ def communicator_blocks(found: doing.Stuck) -> Iterator[list[str]]:
         yield [f"{others}: --json has how far each rank is there"]
 
 
-def position_text(
-    found: doing.Stuck, waits: dict[tuple[int, str], list[doing.Wait]], row: doing.Position
-) -> str:
+Said = Tuple[int, str, Optional[int]]  # a rank, what of it, and for how long, if that is known
+
+
+def position_said(found: doing.Stuck, row: doing.Position, waits: Sequence[doing.Wait]) -> Said:
     """in MPI_Barrier, collective 13; behind, has begun 12, the last MPI_Bcast (8 B, root 0);
-    outside MPI after MPI_Bcast"""
-    for wait in waits.get((row.rank, row.identity), ()):
-        return wait_text(found, wait, with_place=False)
+    outside MPI after MPI_Bcast. waits: the rank's there, if it is in one."""
+    for wait in waits:
+        return row.rank, wait_text(found, wait, with_place=False), wait.doing_ns
     rank = found.ranks.get(row.rank)
     begun = (
         f"has begun {row.begun:,}" + (f", the last {made_text(row)}" if row.call else "")
@@ -286,16 +293,8 @@ def position_text(
         else "has begun none"
     )
     place = doing.place_text(rank) if rank else "left no file"
-    return f"{'behind, ' if row.is_behind else ''}{begun}; {place}"
-
-
-def position_span(
-    found: doing.Stuck, waits: dict[tuple[int, str], list[doing.Wait]], alike: list[doing.Position]
-) -> str:
-    lasting = [wait for row in alike for wait in waits.get((row.rank, row.identity), ())[:1]]
-    if lasting:
-        return wait_span(found, lasting)
-    return doing.span_text([found.ranks[row.rank] for row in alike if row.rank in found.ranks])
+    text = f"{'behind, ' if row.is_behind else ''}{begun}; {place}"
+    return row.rank, text, rank and rank.doing_ns
 
 
 def wait_text(found: doing.Stuck, wait: doing.Wait, with_place: bool = True) -> str:
@@ -331,14 +330,16 @@ def made_text(row) -> str:
     return row.call + (f" ({', '.join(details)})" if details else "")
 
 
-def _grouped(rows: Iterable, text: Callable, span: Callable) -> list[str]:
+def _grouped(found: doing.Stuck, said: Iterable[Said]) -> list[str]:
     """One line for all ranks of which the same is to be said."""
-    groups = list(by(rows, text).items())
+    groups = list(gathered((text, (rank, ns)) for rank, text, ns in said).items())
     more = f"  and {len(groups) - MOST_LINES} more; --json has them all"
     return [
         *(
-            f"  {units.rank_names([row.rank for row in alike])}: {said}{span(alike)}"
-            for said, alike in groups[:MOST_LINES]
+            f"  {units.rank_names(ranks)}: {text}"
+            + doing.span_text([found.ranks[rank] for rank in ranks if rank in found.ranks], spans)
+            for text, alike in groups[:MOST_LINES]
+            for ranks, spans in [zip(*alike)]
         ),
         *[more] * (len(groups) > MOST_LINES),
     ]

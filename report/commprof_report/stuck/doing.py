@@ -220,7 +220,7 @@ def live_rows(connection: Connection) -> list[tuple[Row, Amounts]]:
 
 ALWAYS = 1 << 63
 Collective = tuple[str, int]  # identity and sequence
-Node = Union[int, tuple]  # a rank; the number of a list of ranks
+Node = Union[int, tuple]  # a rank; a list of ranks
 
 
 # A call that a rank has been inside for a long time; sequence: of a collective; waited_for: ranks.
@@ -325,26 +325,16 @@ class Board:
     def needed(self, row: Row, collective: Collective) -> list[int]:
         """Ranks behind that a rank inside it depends on, as in late. If all these have begun it,
         all behind: data may come through them."""
-        own, first = present(self.last(collective[0], row.rank)), []
+        own, behind = present(self.last(collective[0], row.rank)), self.behind(collective)
         kind, places = own.kind if own.begun == collective[1] else None, self._places(own)
         if kind == "lower" and row.rank in places:
-            first = [
-                rank
-                for rank in self.behind(collective)
-                if places.get(rank, len(places)) < places[row.rank]
-            ]
+            most = places[row.rank]
+            behind = [rank for rank in behind if places.get(rank, most) < most] or behind
         elif kind == "root-first" and own.root is not None:
-            profiled = self.run.profiled
-            behind = self.behind(collective)
-            first = [
-                rank
-                for rank in islice(places, own.root, own.root + 1)
-                if rank in behind and (profiled is None or rank in profiled.ranks)
-            ]
-        needed = first or self.behind(collective)
+            behind = [rank for rank in behind if places.get(rank) == own.root] or behind
         if not self.copied:
-            return needed
-        return [rank for rank in needed if self.copied.get(rank, ALWAYS) >= row.since_unix_ns]
+            return behind
+        return [rank for rank in behind if self.copied.get(rank, ALWAYS) >= row.since_unix_ns]
 
     def _places(self, row: Row) -> dict[int, int]:
         """World ranks in the order of the communicator, and their places; empty: not known, or of
@@ -515,14 +505,9 @@ def _mismatches(rows: Iterable[Row]) -> Iterator[Mismatch]:
 
 def _graph(waits: Iterable[Wait]) -> dict[Node, list[Node]]:
     """From those who wait to those whom they wait for."""
-    graph: dict[Node, list[Node]] = {}
-    numbers: dict[tuple[int, ...], int] = {}  # of lists of ranks
-    for wait in waits:
-        if wait.waited_for:
-            node = (numbers.setdefault(tuple(wait.waited_for), len(numbers)),)
-            graph.setdefault(wait.rank, []).append(node)
-            graph[node] = wait.waited_for
-    return graph
+    lists = [(wait.rank, tuple(wait.waited_for)) for wait in waits if wait.waited_for]
+    shared = dict.fromkeys(ranks for _, ranks in lists)
+    return gathered([*lists, *((ranks, rank) for ranks in shared for rank in ranks)])
 
 
 def _backwards(graph: Mapping[Node, Iterable[Node]]) -> dict[Node, list[Node]]:
@@ -574,23 +559,17 @@ def _awaited(board: Board, graph: dict[Node, list[Node]], lasting: set[int]) -> 
     combined."""
     early = set(filter(board.killed.is_early, board.ranks)) if board.killed else set()
     backwards = _backwards(graph)
-    # ends that the same nodes lead to, so the same ranks wait for them
-    alike = gathered(
-        (tuple(backwards[end]), end)
-        for end in sorted(node for node in backwards if isinstance(node, int) and node not in graph)
-    )
-    found: dict[tuple[tuple[int, ...], str], list[int]] = {}
-    for ends in alike.values():
-        waiting = tuple(
-            sorted(node for node in _before(backwards, ends[0]) if isinstance(node, int))
-        )
-        for why, same in gathered((why_text(board, end), end) for end in ends).items():
-            found.setdefault((waiting, why), []).extend(same)
-    for (waiting, why), ends in sorted(found.items(), key=lambda item: min(item[1])):
-        ends.sort()
-        yield Awaited(
-            ends, list(waiting), why, int(not (lasting | early).isdisjoint(waiting + tuple(ends)))
-        )
+    ends = sorted(node for node in backwards if isinstance(node, int) and node not in graph)
+    # the same ranks wait for ends that the same nodes lead to
+    one_of_alike = {tuple(backwards[end]): end for end in ends}
+    waiting = {
+        nodes: tuple(sorted(node for node in _before(backwards, end) if isinstance(node, int)))
+        for nodes, end in one_of_alike.items()
+    }
+    found = gathered(((waiting[tuple(backwards[end])], why_text(board, end)), end) for end in ends)
+    for (ranks, why), same in found.items():
+        is_sure = not (lasting | early).isdisjoint([*ranks, *same])
+        yield Awaited(same, list(ranks), why, int(is_sure))
 
 
 def why_text(board: Board, rank: int) -> str:
