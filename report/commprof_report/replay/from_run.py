@@ -429,7 +429,7 @@ class _Maker:
                 made.append((row, call, own))
             else:
                 self.kit.left_out[row.call, NOTHING_LEFT[kind]] += 1
-        self.kit.late.update(requests.late.values())
+        self.kit.late.update(name for own in requests.open.values() for _, name in own)
         place = rows[0].world_rank, rows[0].thread
         if requests.before:
             # of collectives the order is the same on all ranks

@@ -393,8 +393,8 @@ class Requests:
         self.unused = count()
         self.persistent: dict[int, Persistent] = {}
         self.before: list[Persistent] = []  # set up before the program begins
-        self.open: dict[int, list[int]] = defaultdict(list)  # by when they are completed
-        self.late: dict[int, str] = {}  # the calls of those that are open
+        # by when they are completed, each with its call
+        self.open: dict[int, list[tuple[int, str]]] = defaultdict(list)
         self.matched: dict[Hashable, int] = {}  # messages that a probe has taken
 
     def _take(self) -> int:
@@ -430,9 +430,8 @@ class Requests:
         return (taken,)
 
     def _completed(self, end_ns: int) -> tuple[int, ...]:
-        requests = tuple(self.open.pop(end_ns, ()))
+        requests = tuple(request for request, _ in self.open.pop(end_ns, ()))
         for request in requests:
-            del self.late[request]
             if request in self.persistent:
                 self.persistent[request].is_active = False
             else:
@@ -440,8 +439,7 @@ class Requests:
         return requests
 
     def _opened(self, request: int, completed_ns: int | None, name: str) -> int:
-        self.open[completed_ns or 0].append(request)
-        self.late[request] = name
+        self.open[completed_ns or 0].append((request, name))
         return request
 
     def _start(self, part: Started) -> int:
@@ -501,8 +499,6 @@ class Memory:
 
     def placed(self, call: Call, buffers: tuple[int | None, int | None]) -> Call:
         """The call with its buffers, which have these addresses."""
-        if buffers == NO_BUFFERS:
-            return call
         buffer_at, received_at = (None if at is None else self.at(at) for at in buffers)
         return call._replace(buffer_at=buffer_at, received_at=received_at)
 
