@@ -295,7 +295,7 @@ def find_groups(
             continue
         mine = numbered.take(of_rank[rank]) if rank in of_rank else numbered.take(slice(0, 0))
         own = own_calls(sampled, about, mine, rows, ranks)
-        is_negotiated = bool(sampled.is_negotiated(rows[:1])[0])
+        is_negotiated = bool(sampled.of_threads.is_negotiating[rows[0]])
         own = own.take(own.is_bulk | (not is_negotiated))
         sizes = np.where(own.sequence == NONE, 0, own.bytes)
         key = b"".join(column.tobytes() for column in (own.token, sizes, own.stretch))

@@ -212,9 +212,7 @@ def by_first_use(*keys: Ints) -> Ints:
     same calls on other communicators."""
     number = numbered(*keys)
     _, first = np.unique(number, return_index=True)
-    order = np.empty(len(first), np.int64)
-    order[np.argsort(first)] = np.arange(len(first))
-    return order[number] if len(number) else number
+    return np.argsort(np.argsort(first))[number]
 
 
 def _stretches(
@@ -240,8 +238,8 @@ def threads_of(sampled: SampledCalls, about: Columns) -> Iterator[tuple[int, Int
         own = rows[at]
         threads, count = np.unique(calls.thread[own], return_counts=True)
         some = np.array([own[calls.thread[own] == thread][0] for thread in threads])
-        is_main = sampled.on_main(some) & (count >= FEWEST_CALLS)
-        is_negotiating = sampled.is_negotiated(some) & (count >= FEWEST_CALLS)
+        is_main = sampled.of_threads.is_main[some] & (count >= FEWEST_CALLS)
+        is_negotiating = sampled.of_threads.is_negotiating[some] & (count >= FEWEST_CALLS)
         weight = count + len(own) * is_main + 2 * len(own) * is_negotiating
         is_own = calls.thread[own] == threads[weight.argmax()]
         is_ordered = about.is_collective[calls.call[own]] & (calls.communicator[own] > 1)
@@ -264,19 +262,16 @@ class SampledCalls:
     is_control: Ints  # of each call, by what it is; NONE: its thread does not negotiate
     is_large: Flags  # it is bulk, if it is a collective: else by its size
 
-    def on_main(self, rows: Ints) -> Flags:
-        """Which of these calls are on main threads? A thread that is not known is one."""
-        return np.append(self.threads.is_main, True)[self._threads[rows]]
-
-    def is_negotiated(self, rows: Ints) -> Flags:
-        """Which of these calls are on threads that negotiate?"""
-        return np.append(self.threads.is_negotiating, False)[self._threads[rows]]
-
     @cached_property
-    def _threads(self) -> Ints:
-        """The row of the thread of each call; -1: it is not known."""
+    def of_threads(self) -> Columns:
+        """Of each call whether its thread is the main one, as is one that is not known, and whether
+        it negotiates."""
         calls, threads = self.calls, self.threads
-        return found_in((calls.world_rank, calls.thread), (threads.world_rank, threads.thread))
+        place = found_in((calls.world_rank, calls.thread), (threads.world_rank, threads.thread))
+        return Columns(
+            is_main=np.append(threads.is_main, True)[place],
+            is_negotiating=np.append(threads.is_negotiating, False)[place],
+        )
 
 
 def sampled_calls(connection: Connection, about: Known | None = None) -> SampledCalls:

@@ -123,7 +123,7 @@ def steps_of(
     best: list[Found] = []
     for token in [own.token] if is_negotiated else [own.sized, own.token]:
         found = list(_of_levels(own, about, texts, token))
-        if not best or is_better(found, best):
+        if not best or _quality(found) > _quality(best) + BETTER:
             best = found
         if _quality(best) >= ORDERED:
             break
@@ -270,10 +270,6 @@ def _quality(found: Sequence[Found]) -> float:
     return max((min(one.confidence, one.share) for one in found if not one.why), default=0.0)
 
 
-def is_better(rough: Sequence[Found], best: Sequence[Found]) -> bool:
-    return _quality(rough) > _quality(best) + BETTER
-
-
 def _share(own: OwnCalls, spans: Spans) -> float:
     """The part of the calls that is in steps: busy cores stretch their time."""
     return float((spans.end - spans.first).sum() / len(own))
@@ -314,14 +310,17 @@ def _of_level(
     middle = Spans(*(column[len(spans) // 2 :][:1] for column in (spans.first, spans.end)))
     in_turn = _inside(middle, mine)
     in_middle = in_turn & counted
-    sums = own.bytes[in_middle & about.is_reduction[own.call]]
-    reduced = int(sums.sum())
+    reduced = int(own.bytes[in_middle & about.is_reduction[own.call]].sum())
     # a loop that sums more than once what was handed out is no step
     least, most = sorted((parameters, reduced))
     is_gradients = is_bulk and 0 < GRADIENTS * most <= least
     is_often, outside_ns = len(spans) >= FEWEST_ASKED, _outside(own, spans)
-    is_only = is_often and confidence >= ORDERED and _is_composed(own, token, in_turn)
-    is_only = is_only and not are_parts(outside_ns)
+    is_only = (
+        is_often
+        and confidence >= ORDERED
+        and _is_composed(own, token, in_turn)
+        and not are_parts(outside_ns)
+    )
     is_set_up = is_often and not is_bulk and _has_set_up(own, about, token, spans, outside_ns)
     has_own_sizes = about.has_own_size[own.call[inside]].any()
     return Found(
