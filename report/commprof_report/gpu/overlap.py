@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 
 from ..base import (
     Columns,
@@ -100,7 +100,7 @@ def time_by_states(active: Columns, spans: Spans | Sequence[tuple[int, int]]) ->
     return found
 
 
-def spans_joined(spans: Iterable[tuple[int, int]]) -> Spans:
+def spans_joined(spans: Iterable[Sequence[int]]) -> Spans:
     """The spans in order; those that overlap or touch are joined."""
     begins_ns, ends_ns = np.array([*spans], np.int64).reshape(-1, 2).T
     return without_holes(*without_holes(begins_ns, ends_ns).T)
@@ -144,11 +144,8 @@ def on_device(active: Columns, rank: int, device: int) -> Columns:
 
 def known_spans(connection: Connection) -> dict[int, dict[int, Spans]]:
     """By rank and device, the spans in which all activities of the device were sampled."""
-    tracings = connection.execute(
-        "SELECT world_rank, begin_ns, end_ns FROM gpu_tracing ORDER BY world_rank"
-    )
-    by_rank = groupby(tracings, key=itemgetter(0))
-    traced = {rank: spans_joined(row[1:] for row in rows) for rank, rows in by_rank}
+    tracings = connection.execute("SELECT world_rank, begin_ns, end_ns FROM gpu_tracing")
+    traced = gathered((rank, span) for rank, *span in tracings)
     unattributed = connection.execute(
         "SELECT world_rank FROM gpu_stream WHERE stream = ?", (OTHER_STREAM,)
     )
@@ -161,7 +158,7 @@ def known_spans(connection: Connection) -> dict[int, dict[int, Spans]]:
             spans_joined((row.begin_ns, row.end_ns) for row in rows if row.begin_ns is not None)
             for _, rows in groupby(of_device, key=attrgetter("stream"))
         )
-        known.setdefault(rank, {})[device] = common(traced.get(rank, spans_joined([])), *streams)
+        known.setdefault(rank, {})[device] = common(spans_joined(traced.get(rank, [])), *streams)
     return {
         rank: devices
         for rank, devices in known.items()
