@@ -26,7 +26,7 @@ waiting and transfer, and what rows with the same keys have: the one before, a n
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from ..base import (
     Columns,
@@ -217,12 +217,6 @@ class Waits(Columns):
     operations     that the call was, or completed
     is_polled      in unsuccessful polls before the call, which has a row of its own
     """
-
-    def estimated(self) -> Iterator[tuple[int, int]]:
-        """Rank and begin of the calls of whose waiting only an estimate is known."""
-        return zip(
-            self.world_rank[self.is_estimate].tolist(), self.start_ns[self.is_estimate].tolist()
-        )
 
     @property
     def is_blocking_collective(self) -> Flags:
