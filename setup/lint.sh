@@ -29,9 +29,10 @@ files() { # files PATTERN...: what git knows or would add
     done
 }
 
-# Versions of clang-format and of ruff differ in details; the tree is formatted by one of each.
+# Versions of these tools differ in details; the tree is formatted, and its types are checked, by one of each.
 reference=14
 ruff_reference=0.17
+mypy_reference=2.4
 has_the_clang_format() {
     has clang-format || return
     [[ $(clang-format --version) == *version\ $reference.* ]] || {
@@ -158,7 +159,11 @@ if has ruff; then
     fi
 fi
 if has mypy; then
-    check "mypy" mypy --no-error-summary --cache-dir=/dev/null # pyproject.toml
+    if [[ $(mypy --version) == mypy\ $mypy_reference.* ]]; then
+        check "mypy" mypy --no-error-summary --cache-dir=/dev/null # pyproject.toml
+    else
+        echo "SKIPPED: types are checked by mypy $mypy_reference, here is $(mypy --version)"
+    fi
 fi
 check "python: every file compiles" "$python" -c '
 import sys

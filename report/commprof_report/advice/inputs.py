@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..base import (
     Flags,
@@ -344,7 +344,7 @@ def _curve(
     call, identities = rows[0].call, inputs.family(rows[0])
     uses = (use for use in inputs.uses if use.call == call and use.identity in identities)
     ranks = sum(use.ranks for use in uses)
-    unsplit = 0, None, None
+    unsplit: Any = (0, None, None)
     points = [
         Point(
             row.bytes_low,

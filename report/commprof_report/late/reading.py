@@ -353,7 +353,7 @@ def followed(connection: Connection, rows: Calls) -> dict[int, int]:
 def is_on(rows: Calls, threads: Mapping[int, int]) -> Flags:
     """Which of the calls are on these threads, by rank?"""
     chosen = np.array([*threads.items()], np.int64).reshape(-1, 2).T
-    return found_in((rows.world_rank, rows.thread), chosen) >= 0
+    return found_in((rows.world_rank, rows.thread), tuple(chosen)) >= 0
 
 
 class CallInfo(
