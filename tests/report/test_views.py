@@ -1,24 +1,18 @@
-"""Tables and views that merge adds for people's own queries, the queries that the documentation
-has, and the same tables as Parquet."""
+"""Tables and views that merge adds for people's own queries, and the queries that the documentation
+has."""
 
 from __future__ import annotations
 
-import importlib
-import os
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import planted
 import pytest
 from cases import of
 from commprof_report.run.alignment import align
 from commprof_report.run.run import run_open
-from commprof_report.run import VIEWS
 from planted_job import HostClock, Job, Program
 from test_root_causes import MS, grid
 
@@ -111,59 +105,6 @@ def answers(connection: sqlite3.Connection) -> list[list[tuple]]:
 
 def test_the_ten_queries_of_the_documentation_answer(merged):
     assert len(QUERIES) == 10 and all(answers(merged))
-
-
-@pytest.fixture(scope="module")
-def packages() -> str:
-    """From the package registry, in build/engines; of pyarrow one that takes numpy 1."""
-    made = subprocess.run(
-        [planted.ROOT / "setup/engines.sh", "duckdb", "pyarrow<21"], capture_output=True, text=True
-    )
-    if made.returncode:
-        pytest.skip(f"no engines: {made.stderr[-200:]}")
-    return made.stdout.strip()
-
-
-@pytest.fixture
-def duckdb(packages, monkeypatch) -> Any:
-    monkeypatch.syspath_prepend(packages)
-    return importlib.import_module("duckdb").connect()
-
-
-def exported(packages: str, run: Path, tables: Path) -> subprocess.CompletedProcess:
-    command = [sys.executable, planted.ROOT / "report/hvprof-report", "export", run]
-    return subprocess.run(
-        [*command, "--format", "parquet", "--output", tables],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": packages},
-    )
-
-
-@pytest.mark.slow
-def test_parquet_has_the_rows_of_the_tables(folder, merged, tmp_path, packages, duckdb):
-    assert exported(packages, folder, tmp_path / "tables").returncode == 0
-    connection = duckdb
-    for path in (tmp_path / "tables").iterdir():
-        connection.execute(f"CREATE VIEW {path.stem} AS SELECT * FROM read_parquet('{path}')")
-    for table in ("sample", "fact", "rank", *VIEWS):
-        merged.row_factory = None
-        rows, expected = (
-            sorted(each.execute(f"SELECT * FROM {table}").fetchall(), key=repr)
-            for each in (connection, merged)
-        )
-        assert rows == expected
-    for query, expected in zip(QUERIES, answers(merged)):
-        assert [*map(len, connection.execute(query).fetchall())] == [*map(len, expected)]
-
-
-def test_without_a_writer_of_parquet_one_line_says_what_is_needed(
-    report, run_folder, tmp_path, monkeypatch
-):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    answer = report("export", run_folder, "--format", "parquet", "--output", tmp_path / "tables")
-    assert (answer.status, answer.err.count("\n")) == (1, 1)
-    assert "needs the Python package pyarrow" in answer.err and not (tmp_path / "tables").exists()
 
 
 def collectives_of(kinds: Sequence[str]) -> Job:

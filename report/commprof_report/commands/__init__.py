@@ -27,8 +27,8 @@ QUESTIONS = {
     "servers.",
     "stuck": "Who waits for whom in a job that hangs or was killed.",
     "top": "A running job, refreshed until it ends.",
-    "export": "All tables as JSON, CSV, Parquet or one database, sums for Prometheus, or a "
-    "timeline for Perfetto, with traces of PyTorch and Horovod.",
+    "export": "All tables as JSON, CSV or one database, sums for Prometheus, or a timeline for "
+    "Perfetto, with traces of PyTorch and Horovod.",
     "replay": "The job's communication as a kit, and how well replays of it stand for the job.",
     "tune": "Whether other algorithms of the MPI library are faster for the job, as a proven file.",
     "fleet": "All jobs of a centre: who communicates most, which nodes are late, what has changed.",

@@ -3,10 +3,8 @@ names its table first; CSV one table at a time (--table). Nothing is left out, s
 other commands do not apply. Further tables have names and one time axis: named_cell, sizes,
 percentiles, calls, collectives; in CSV and JSON where --table names them.
 
-With --format parquet it writes a folder of TABLE.parquet, by pyarrow, for DuckDB, Spark and others.
-
 With --format sqlite it writes all ranks into one database: the same tables with nothing left out
-unless asked, which every command takes in place of the run folder. It is written aside and then
+unless asked, which every command takes in place of the run folder, and DuckDB and pandas read. It is written aside and then
 renamed, so it is complete or absent. Only a database of commprof's is overwritten, and only if
 nobody has added tables, views or indexes to it. Such additions in the run's own databases are
 ignored.
@@ -178,52 +176,6 @@ def write_tables(ending: str, arguments: argparse.Namespace) -> None:
         )
 
 
-def write_parquet(arguments: argparse.Namespace) -> None:
-    if not arguments.output:
-        raise UsageError("export", "Parquet is a folder of files: --output")
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:  # absent, or it does not fit to another package
-        raise ReportError(
-            "export",
-            f"Parquet needs the Python package pyarrow ({error}); without it: --format csv",
-        ) from error
-    wanted = arguments.table or (*TABLES, *VIEWS)
-    run = opened(arguments, wanted)
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    types = {"integer": pyarrow.int64(), "real": pyarrow.float64(), "text": pyarrow.string()}
-    for table in wanted:
-        columns = columns_of(run.connection, table)
-        schema = pyarrow.schema([(name, types[kind]) for name, kind in columns.items()])
-        _, rows = fields_and_rows(run.connection, table)
-        with renamed_whole(arguments.output / f"{table}.parquet", run.mode) as aside:
-            with parquet.ParquetWriter(aside, schema) as file:
-                while batch := rows.fetchmany(100_000):
-                    values = zip(zip(*batch), schema)
-                    arrays = [pyarrow.array(own, field.type) for own, field in values]
-                    file.write_batch(pyarrow.record_batch(arrays, schema=schema))
-
-
-def columns_of(connection: Connection, table: str) -> dict[str, str]:
-    """Their names, and what the values are: integer, real or text; if there are none, as declared.
-    The columns of views are not declared."""
-    declared = {
-        name: "text" if kind == "TEXT" else "integer"
-        for _, name, kind, *_ in connection.execute(f"PRAGMA main.table_info({table})")
-    }
-    kinds = ", ".join(
-        f"max(typeof({name}) = 'text'), max(typeof({name}) = 'real'), count({name})"
-        for name in declared
-    )
-    found = iter(connection.execute(f"SELECT {kinds} FROM main.{table}").fetchone())
-    of_values = zip(declared.items(), zip(found, found, found))
-    return {
-        name: "text" if is_text else "real" if is_real else "integer" if count else kind
-        for (name, kind), (is_text, is_real, count) in of_values
-    }
-
-
 def write_sqlite(arguments: argparse.Namespace) -> None:
     """Complete or absent."""
     *runs, output = [*arguments.run, *filter(None, [arguments.output])] or [None]
@@ -290,7 +242,6 @@ Format = namedtuple("Format", "write without_table is_timeline", defaults=["", F
 FORMATS = {
     "json": Format(partial(write_tables, "json")),
     "csv": Format(partial(write_tables, "csv")),
-    "parquet": Format(write_parquet),
     "sqlite": Format(write_sqlite, "a database holds all tables"),
     "prometheus": Format(write_prometheus, "Prometheus takes sums, not tables"),
     "perfetto": Format(write_perfetto, "a timeline takes calls, not tables", is_timeline=True),
@@ -407,10 +358,6 @@ COMMANDS = {
             (
                 "All counters with names, to be stacked with those of other runs",
                 "hvprof-report export --csv --table named_cell RUN",
-            ),
-            (
-                "Parquet for DuckDB, pandas or Spark",
-                "hvprof-report export --format parquet --output tables RUN",
             ),
             (
                 "A timeline of the second minute",
