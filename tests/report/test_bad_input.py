@@ -374,3 +374,9 @@ def test_rows_of_a_file_are_inserted_one_by_one_and_checked():
         numbers = {"cell": 0, "activity": 0}
         opcodes = [row[1] for row in connection.execute("EXPLAIN " + statement, numbers)]
         assert "Column" in opcodes, statement
+
+
+def test_every_constraint_of_the_schema_is_a_condition_of_what_is_copied():
+    for version in (NEWEST - 1, NEWEST):
+        for _, table, sql in database._entries_after(schema_of(version)):
+            assert len(database.CHECKS.findall(sql)) == sql.count("CHECK"), table
