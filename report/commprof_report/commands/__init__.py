@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import namedtuple
 from importlib import import_module
-from inspect import cleandoc
 
 QUESTIONS = {
     "summary": "The run on one screen: where communication time went.",
@@ -58,4 +57,6 @@ def command_of(name: str) -> Command:
 
 
 def help_of(name: str) -> str:
+    from inspect import cleandoc  # not at the top: only help needs it, and it is slow to import
+
     return f"{QUESTIONS[name]}\n\n{cleandoc(command_of(name).text or '')}"
