@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from commprof_report.fleet.questions import QUESTIONS, SQL, fields
+from commprof_report.base.query import text
+from commprof_report.fleet.questions import QUESTIONS, fields
 
 PANELS = {  # by question; rows in Grafana's grid of 24 columns
     "trend": {"type": "barchart", "options": {"xField": "month"}},
@@ -26,7 +27,7 @@ HEIGHT = 9
 def query(question: str) -> str:
     """PostgreSQL's; the call that is asked for is a variable of the dashboard."""
     asked = "WITH asked AS (SELECT ${call:sqlstring} AS wanted_call)"
-    return SQL.text(question).rstrip(";\n").replace("WITH", f"{asked},", 1)
+    return text(f"fleet/{question}").rstrip(";\n").replace("WITH", f"{asked},", 1)
 
 
 def panel(place: int, question: str) -> dict[str, Any]:

@@ -252,13 +252,16 @@ def critical_path(lines: dict[int, Timeline], times: Mapping[int, tuple[int, int
     """Path of a step, by the times at which it begins and ends on each rank. Empty if it was not
     seen, or not split."""
     path = list(_followed(lines, times))
+    return path if is_known(path) else []
+
+
+def is_known(path: Path) -> bool:
     spent_ns: Counter[int] = Counter()  # in each state
     for _, piece in path:
         spent_ns[piece.state] += piece.end_ns - piece.begin_ns
     whole_ns = sum(spent_ns.values())
     known_ns = whole_ns - spent_ns[WAITING] - spent_ns[UNSPLIT]
-    is_known = UNSEEN not in spent_ns and known_ns >= threshold("steps.path") * whole_ns > 0
-    return path if is_known else []
+    return UNSEEN not in spent_ns and known_ns >= threshold("steps.path") * whole_ns > 0
 
 
 def _followed(

@@ -123,7 +123,7 @@ def steps_of(
     best: list[Found] = []
     for token in [own.token] if is_negotiated else [own.sized, own.token]:
         found = list(_of_levels(own, about, texts, token))
-        if not best or _quality(found) > _quality(best) + BETTER:
+        if not best or is_better(found, best):
             best = found
         if _quality(best) >= ORDERED:
             break
@@ -268,6 +268,10 @@ def _handed(own: OwnCalls, about: Columns, is_reduced: Flags) -> Flags:
 
 def _quality(found: Sequence[Found]) -> float:
     return max((min(one.confidence, one.share) for one in found if not one.why), default=0.0)
+
+
+def is_better(rough: Sequence[Found], best: Sequence[Found]) -> bool:
+    return _quality(rough) > _quality(best) + BETTER
 
 
 def _share(own: OwnCalls, spans: Spans) -> float:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from commprof_report.base import chance, units
-from commprof_report.late.wait_split import OUTSIDE, UNSPLIT
+from commprof_report.late.wait_split import OUTSIDE, UNSPLIT, Piece
 from commprof_report.steps.boundaries import outlier_limit
-from commprof_report.steps.long_steps import Span, foreign_calls, is_known, parts, trend, why_longer
+from commprof_report.steps.long_steps import foreign_calls, is_known, parts, trend, why_longer
 from commprof_report.steps.gpu_steps import cost_of
 from commprof_report.steps.lines import mostly_timed
 from commprof_report.steps.columns import STEPS, steps_row
@@ -76,8 +76,8 @@ def shown(share: float) -> str:
 
 def path(share: float) -> str:
     known_ns = round(share * MANY)
-    spans = [Span(0, 0, known_ns, OUTSIDE, ""), Span(0, known_ns, MANY, UNSPLIT, "MPI_Win_fence")]
-    return "a path" if is_known(spans) else "no path"
+    pieces = [Piece(0, known_ns, OUTSIDE, "", None), Piece(known_ns, MANY, UNSPLIT, "", None)]
+    return "a path" if is_known([(0, piece) for piece in pieces]) else "no path"
 
 
 def tracing_steps(steps: int) -> str:
