@@ -193,6 +193,14 @@ def test_tables_of_columns_are_those_that_the_reporter_says(monkeypatch):
     assert columns.page(TEXT) == TEXT, "python3 docs/columns.py prints it"
 
 
+def test_grafana_s_dashboard_is_what_its_script_prints(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    import grafana
+
+    printed = json.loads((ROOT / "docs/grafana-fleet.json").read_text())
+    assert printed == grafana.dashboard(), "python3 docs/grafana.py prints it"
+
+
 def anchors(page: Path) -> set[str]:
     """As GitHub makes them from headings, and those that a page sets itself."""
     text = page.read_text()
