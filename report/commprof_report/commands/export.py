@@ -4,10 +4,10 @@ other commands do not apply. Further tables have names and one time axis: named_
 percentiles, calls, collectives; in CSV and JSON where --table names them.
 
 With --format sqlite it writes all ranks into one database: the same tables with nothing left out
-unless asked, which every command takes in place of the run folder, and DuckDB and pandas read. It is written aside and then
-renamed, so it is complete or absent. Only a database of commprof's is overwritten, and only if
-nobody has added tables, views or indexes to it. Such additions in the run's own databases are
-ignored.
+unless asked, which every command takes in place of the run folder, and DuckDB and pandas read. It
+is written aside and then renamed, so it is complete or absent. Only a database of commprof's is
+overwritten, and only if nobody has added tables, views or indexes to it. Such additions in the
+run's own databases are ignored.
 
 With --format prometheus it writes counters of calls, bytes and time, how long each rank waited and
 made others wait, and which call each rank is in and for how long, of a live or a finished run, in

@@ -264,7 +264,7 @@ class SampledCalls:
 
     @cached_property
     def of_threads(self) -> Columns:
-        """Of each call whether its thread is the main one, as is one that is not known, and whether
+        """Whether the thread of each call is the main one, as is one that is not known, and whether
         it negotiates."""
         calls, threads = self.calls, self.threads
         place = found_in((calls.world_rank, calls.thread), (threads.world_rank, threads.thread))

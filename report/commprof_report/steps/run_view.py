@@ -325,7 +325,7 @@ def _span(times: Mapping[int, tuple[int, int]], last_ns: int) -> tuple[int, int]
 
 
 def _pieces(lines: Mapping[int, Timeline]) -> Columns:
-    """Those inside MPI, or not sampled."""
+    """The pieces inside MPI, or not sampled."""
     parts = [
         Columns(
             world_rank=np.full(len(line.states), rank),
