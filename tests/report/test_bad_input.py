@@ -380,3 +380,8 @@ def test_every_constraint_of_the_schema_is_a_condition_of_what_is_copied():
     for version in (NEWEST - 1, NEWEST):
         for _, table, sql in database._entries_after(schema_of(version)):
             assert len(database.CHECKS.findall(sql)) == sql.count("CHECK"), table
+
+
+def test_a_fact_without_a_key_is_no_reason(report, run_folder):
+    planted.execute(run_folder / "rank-1.db", "INSERT INTO fact VALUES (1, '', 'x')")
+    assert report("summary", run_folder).status == 0

@@ -136,7 +136,7 @@ EFFECTS = ("missing", "merged", "foreign", "elsewhere")
 def reasons_found(connection: Connection) -> list[tuple]:
     """Rows of table `seen` of a merged database (views.sql): one a rank and reason, of the run
     without a rank."""
-    facts = f" {' '.join(each.source for each in REASONS.values())} "
+    facts = f" {' '.join(each.source for each in REASONS.values() if each.source)} "
     found = query.run(connection, "run/seen", off_share=OFF_SHARE, facts=facts).fetchall()
     ranks = connection.execute("SELECT * FROM rank")
     names = [column[0] for column in ranks.description]
