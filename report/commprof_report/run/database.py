@@ -54,14 +54,13 @@ HEADER_BYTES = 100  # of an SQLite file
 MOST_COPIED = 1 << 24  # bytes of a file that is copied before it is read
 
 
-# Conditions on a value, by the declared type of its column (schema.sql), which let nothing into
-# the run that is of another type: what SQLite stores there as a number or text has become one.
-# typeof() takes SQLite twice as long. 2^62 ns are 146 years; two such sums do not overflow.
+# Conditions on a value, by the declared type of its column (schema.sql). 2^62 ns are 146 years; two
+# such sums do not overflow.
 TYPES = {
-    "INTEGER": f"{{0}} BETWEEN 0 AND {1 << 62} AND {{0}} = CAST({{0}} AS INTEGER)",
-    "SIGNED INTEGER": f"{{0}} BETWEEN -{1 << 62} AND {1 << 62} AND {{0}} = CAST({{0}} AS INTEGER)",
-    "BOOLEAN": "{0} IN (0, 1)",
-    "TEXT": "{0} >= '' AND {0} < x''",
+    "INTEGER": f"typeof({{0}}) = 'integer' AND {{0}} BETWEEN 0 AND {1 << 62}",
+    "SIGNED INTEGER": f"typeof({{0}}) = 'integer' AND {{0}} BETWEEN -{1 << 62} AND {1 << 62}",
+    "BOOLEAN": "typeof({0}) = 'integer' AND {0} IN (0, 1)",
+    "TEXT": "typeof({0}) = 'text'",
 }
 # the constraints of a table; parentheses inside them are at most two deep
 CHECKS = re.compile(r"CHECK \(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)")
