@@ -29,6 +29,7 @@ from .core import (
     checked,
     column,
     covered,
+    each_from,
     found_in,
     gathered,
     grouped,

@@ -524,8 +524,12 @@ def found_in(keys: Sequence[np.ndarray], known: Sequence[np.ndarray]) -> Ints:
 def pairs(wanted: Ints, keys: Ints) -> tuple[Ints, Ints]:
     """Each row of wanted with each row of keys, which are in order, that is equal."""
     begin, end = (np.searchsorted(keys, wanted, side) for side in ("left", "right"))
-    counts = end - begin
-    row = np.repeat(np.arange(len(wanted)), counts)
+    return each_from(begin, end - begin)
+
+
+def each_from(begin: Ints, counts: Ints) -> tuple[Ints, Ints]:
+    """Each row as often as it counts, with places that follow one another from its begin."""
+    row = np.repeat(np.arange(len(counts)), counts)
     return row, np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts - begin, counts)
 
 

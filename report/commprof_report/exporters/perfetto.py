@@ -317,7 +317,8 @@ def nested(slices: Iterable[Slice]) -> Iterator[Slice]:
     for slice_ in slices:
         while ends and ends[-1] <= slice_.start_ns:
             ends.pop()
-        end_ns = min([max(slice_.end_ns, slice_.start_ns), *ends[-1:]])
+        end_ns = max(slice_.end_ns, slice_.start_ns)
+        end_ns = min(end_ns, ends[-1]) if ends else end_ns
         ends.append(end_ns)
         yield slice_._replace(end_ns=end_ns)
 

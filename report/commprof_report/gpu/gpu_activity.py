@@ -742,8 +742,9 @@ def sensors(connection: Connection) -> list[Row]:
     found = []
     for group in device_groups(device_facts(connection)):
         known = [own for own in group if (own.rank, own.device) in rows]
-        # the readings of the rank with most, of those that share the device
-        for own in sorted(known, key=lambda one: -rows[one.rank, one.device].readings)[:1]:
+        if known:
+            # the readings of the rank with most, of those that share the device
+            own = max(known, key=lambda one: rows[one.rank, one.device].readings)
             row = rows[own.rank, own.device]._replace(device=own.number)
             ranks = units.rank_list({one.rank for one in group})
             found.append(GpuSensorRow(*row, ranks, own.host, own.name, own.uuid, own.memory_bytes))

@@ -315,11 +315,13 @@ def told(connection: Connection, calls: Calls, texts: Texts) -> tuple[Ints, Flag
     which are bulk, if they are collectives: of others their size tells it."""
     traffic_classify(connection)
     rows = read(Columns, query.run(connection, "late/told"), texts)
+    own = np.flatnonzero(np.isin(calls.thread, rows.thread))  # few threads negotiate
     keys = (
         (each.world_rank, each.thread, each.call, each.bytes, each.signature)
-        for each in (calls, rows)
+        for each in (calls.take(own), rows)
     )
-    is_control = np.append(rows.is_control, NONE)[found_in(*keys)]
+    is_control = np.full(len(calls), NONE)
+    is_control[own] = np.append(rows.is_control, NONE)[found_in(*keys)]
     limits = dict(connection.execute("SELECT call, threshold_bytes FROM control_size"))
     least = whole("calls.control-bytes")
     limit = np.array([limits.get(call, least) for call in texts.texts], np.int64)
@@ -458,8 +460,11 @@ class Clocks:
         error = self.near(
             rows.identity[groups.first].tolist(), members, rows.start_ns[groups.first]
         )
-        of_rows = [self.device_ns.get(rank, math.inf) for rank in rows.world_rank.tolist()]
-        device_ns = groups.max(np.where(rows.is_nccl, np.array(of_rows, float), 0.0))
+        device_ns = np.zeros(len(rows))
+        device_ns[rows.is_nccl] = [
+            self.device_ns.get(rank, math.inf) for rank in rows.world_rank[rows.is_nccl].tolist()
+        ]
+        device_ns = groups.max(device_ns)
         return Errors(error.timestamp_ns + device_ns, error.distance_ns + 2 * device_ns)
 
     def are_sure(self, identity: TextInts, call: TextInts, error: Errors) -> Flags:

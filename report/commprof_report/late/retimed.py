@@ -109,14 +109,19 @@ class Part:
     def jobs(self) -> list[set[int]]:
         return jobs([*{*self.ranks.tolist()}], dict(enumerate(self.graph.met().tolist())))
 
+    def saved_ns(self, times_ns: Ints) -> float:
+        before_ns, after_ns = (
+            int(self.graph.lasts_ns(times).sum()) for times in (self.before_ns, times_ns)
+        )
+        return max(0, before_ns - after_ns) / self.share
+
     def gained(self, ranks: Sequence[int]) -> tuple[float, float, bool]:
         """Without these ranks being late: by how much the run is shorter; by how much threads of
         the other ranks are done sooner, on average, or the run is shorter; and whether the graph
         shows it. Threads of a rank wait for one another in ways that are not seen: where one is
         done sooner by twice what the run is, that may be so."""
         chains, times_ns = self.graph.chains, self.graph.play(self.without(ranks))
-        lasted_ns = [int(self.graph.lasts_ns(each).sum()) for each in (self.before_ns, times_ns)]
-        saved_ns = max(0, lasted_ns[0] - lasted_ns[1]) / self.share
+        saved_ns = self.saved_ns(times_ns)
         others = np.flatnonzero(~np.isin(chains.world_rank, ranks))
         order, threads = grouped(chains.world_rank[others], chains.thread[others])
         sooner_ns = threads.sum((self.before_ns - times_ns)[self.graph.ends][others[order]])

@@ -28,6 +28,7 @@ from ..base import (
     agree,
     around_median,
     by_rank,
+    each_from,
     gathered,
     grouped,
     joined,
@@ -482,9 +483,7 @@ def overlapping(
     spans that end within one before them, also with these): the row, the span, and when what they
     have in common begins and ends."""
     first = np.searchsorted(np.maximum.accumulate(ends), begin_ns, "right")
-    number = np.maximum(np.searchsorted(begins, end_ns) - first, 0)
-    row = np.repeat(np.arange(len(number)), number)
-    span = np.arange(len(row)) - np.repeat(np.cumsum(number) - number - first, number)
+    row, span = each_from(first, np.maximum(np.searchsorted(begins, end_ns) - first, 0))
     return row, span, np.maximum(begin_ns[row], begins[span]), np.minimum(end_ns[row], ends[span])
 
 

@@ -79,16 +79,14 @@ def rows_of_run(answers: Late) -> list[Row]:
         changed = part.unchanged.transfer_ns.copy()
         changed[played & is_row[np.where(played, part.wait, 0)]] = 0
         times_ns = part.graph.play(part.unchanged._replace(transfer_ns=changed))
-        whole_ns, left_ns = (
-            int(part.graph.lasts_ns(each_ns).sum()) for each_ns in (part.before_ns, times_ns)
-        )
+        whole_ns = int(part.graph.lasts_ns(part.before_ns).sum())
         found.append(
             Row(
                 texts.texts[call],
                 volume,
                 size,
                 int(is_row.sum()) // size,
-                max(0, whole_ns - left_ns) / (whole_ns or 1),
+                part.saved_ns(times_ns) * part.share / (whole_ns or 1),
             )
         )
     return sorted(found, key=lambda row: -(row.share or 0.0))
