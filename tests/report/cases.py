@@ -10,11 +10,18 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
 
 import compared_runs
 import planted
+import pytest
 from planted_job import Job
+
+
+def by_seed(seeds: Iterable[int], first: int) -> list:
+    """For parametrize; those from `first` on are slow."""
+    return [pytest.param(seed, marks=[pytest.mark.slow] * (seed >= first)) for seed in seeds]
 
 
 class No(str):

@@ -21,8 +21,9 @@ sys.path[:0] = [str(ROOT / "report"), str(Path(__file__).resolve().parent)]
 pytest.register_assert_rewrite("cases")
 import compared_runs  # noqa: E402
 import planted  # noqa: E402
+import read_once  # noqa: E402
 from browser import Browser  # noqa: E402
-from commprof_report.display import render  # noqa: E402
+from commprof_report.display import pictures, render  # noqa: E402
 from commprof_report.main import EXIT_FAULT, main  # noqa: E402
 from planted_job import Job  # noqa: E402
 
@@ -105,6 +106,18 @@ def equal(tmp_path_factory) -> list[Path]:
 def slower(tmp_path_factory) -> list[Path]:
     """Two sides, of which the large Allreduces of the second take 30 % more."""
     return compared_runs.sides(tmp_path_factory.mktemp("slower"), {compared_runs.LARGE: 1.3})
+
+
+@pytest.fixture
+def no_pictures(monkeypatch) -> None:
+    """Drawing takes most of the time of a page."""
+    monkeypatch.setattr(pictures, "is_possible", lambda: False)
+
+
+@pytest.fixture(scope="module")
+def figures_once():
+    with read_once.figures_once():
+        yield
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ sys.path[:0] = [str(HERE.parents[1] / "report"), str(HERE), str(HERE.parent)]
 import compared_runs  # noqa: E402
 import planted  # noqa: E402
 from commprof_report.main import main  # noqa: E402
+from read_once import figures_once, read_once  # noqa: E402
 from truth import recordings  # noqa: E402
 
 RUNS = (
@@ -107,7 +108,8 @@ def answers() -> dict[str, object]:
         os.chdir(folder)
         try:
             write_runs()
-            return {line: answer(*line.split()) for line in lines}
+            with read_once(), figures_once():
+                return {line: answer(*line.split()) for line in lines}
         finally:
             os.chdir(before)
 

@@ -44,6 +44,8 @@ from compared_runs import (
 from planted import SECOND
 from planted_job import HostClock, Job
 
+pytestmark = pytest.mark.usefixtures("figures_once")
+
 NO_SAMPLE = "DELETE FROM sample"
 WHOLE_NS = sum(TRANSFERS.values())
 LARGE_SHARE = 0.3 * TRANSFERS[LARGE] / WHOLE_NS

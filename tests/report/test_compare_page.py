@@ -11,6 +11,8 @@ from commprof_report.base import units
 from commprof_report.compare.comparison import interval_text
 from compared_runs import BLOCKS, changed, fact, words
 
+pytestmark = pytest.mark.usefixtures("figures_once")
+
 FIGURES = {
     "Step": "step",
     "Waiting": "wait",

@@ -40,7 +40,7 @@ def refused(ranks: int, first: Waits, second: Waits) -> int:
     return number
 
 
-@pytest.mark.parametrize("ranks", [2, 64, 512])
+@pytest.mark.parametrize("ranks", [2, 64, pytest.param(512, marks=pytest.mark.slow)])
 def test_only_what_differs_between_the_sides_is_a_reason_against_a_verdict(ranks):
     found = {
         "0.5 % on both": refused(ranks, quiet(0.005), quiet(0.005)),

@@ -5,13 +5,14 @@ logs say; nobody is accused in the twins, and all commands agree. `make nightly`
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from mpi import reporter
+from read_once import read_once
 from truth import recordings, statements
 from truth.plants import Plant
 from truth.ranks import expanded
@@ -36,11 +37,12 @@ def by_name(plants: Iterable[Plant]) -> list:
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
     """recorded(plant): its trial; recorded(plant, is_twin=True): that of its twin."""
     folder = tmp_path_factory.mktemp("plants")
     recordings.unpack(folder)
-    return lambda plant, is_twin=False: recordings.recorded(folder, plant, is_twin)
+    with read_once():
+        yield lambda plant, is_twin=False: recordings.recorded(folder, plant, is_twin)
 
 
 @pytest.mark.parametrize("plant", by_name(RECORDED))

@@ -8,9 +8,9 @@ import re
 from pkgutil import resolve_name
 
 import pytest
+from cases import by_seed
 from commprof_report import main as program
 from commprof_report.commands import QUESTIONS as COMMANDS, common
-from commprof_report.display import pictures
 from commprof_report.late.late_ranks import Late
 from commprof_report.late.wait_split import FILES, TRANSFER, UNSPLIT, WAITING
 from commprof_report.run import selection
@@ -21,6 +21,7 @@ from fuzz import COMMANDS as WORDS
 from random_runs import RandomRun
 
 RUNS, EACH = 100, 3
+FIRST_RUNS, FIRST_PLANTED = 40, 4  # the others are slow
 NUMBER = r"(\d[\d,]*\.?\d*)"
 TERM = rf"{NUMBER} [^=;+]*"
 SUM = re.compile(rf"{NUMBER} (?:ns|us|ms|s|min|h|d) = {TERM}(?:\+ {TERM})*")
@@ -33,30 +34,25 @@ SAID = re.compile(
 PLANTED = (  # an analysis, what is said, and the commands that fail with it
     ("run.alignment:align", "Clocks", "compare"),
     ("late.late_ranks:Late.__init__", "Waiting", ""),
+    ("gpu.gpu_activity:gpu", "GPU", "gpu"),
+    ("advice.advice:_together", "Advice, all together", ""),
     ("late.sentences:headline", "Waiting", ""),
     ("steps.step_costs:step_costs", "Steps", "compare"),
-    ("gpu.gpu_activity:gpu", "GPU", "gpu"),
     ("roles.world:world_of", "Communicators", ""),
     ("run.crowding:_of_hosts", "Crowded", ""),
     ("calls.by_size:odd_sizes", "Odd sizes", ""),
-    ("advice.advice:_together", "Advice, all together", ""),
 )
 NO_ADVICE = "No advice: an analysis that it needs has failed."
-BESIDE = {
-    "compare",
-    "fleet",
-    "replay",
-    "tune",
-}  # of several runs, and of programs: files of their own
+# of several runs, and of programs: files of their own
+BESIDE = {"compare", "fleet", "replay", "tune"}
 
 
 def test_every_command_is_tried():
     assert {words[0] for words in WORDS} | BESIDE >= {*COMMANDS}
 
 
-@pytest.mark.parametrize("seed", range(RUNS))
-def test_a_well_formed_run_is_answered(report, tmp_path, monkeypatch, seed):
-    monkeypatch.setattr(pictures, "is_possible", lambda: False)  # drawing takes most of the time
+@pytest.mark.parametrize("seed", by_seed(range(RUNS), FIRST_RUNS))
+def test_a_well_formed_run_is_answered(report, tmp_path, no_pictures, seed):
     chance = random.Random(seed)
     run = RandomRun(chance).written(tmp_path / "run.db")
     out = tmp_path / "out"
@@ -79,7 +75,7 @@ def adds_up(text: str) -> None:
         assert whole == sum(parts), found[0]
 
 
-@pytest.mark.parametrize("seed", range(0, RUNS, 4))
+@pytest.mark.parametrize("seed", by_seed(range(0, RUNS, 4), FIRST_RUNS))
 def test_the_parts_of_each_step_add_up_to_it_in_every_answer(tmp_path, seed):
     path = RandomRun(random.Random(seed)).written(tmp_path / "run.db")
     given = argparse.Namespace(run=[path], **dict.fromkeys(selection.FILTERS))
@@ -116,9 +112,15 @@ def drawn_as_it_is_told(step, pieces) -> None:
     assert step.row.wait_ns is None or [*drawn.values()] == pytest.approx(told, abs=1)
 
 
-@pytest.mark.parametrize(("place", "name", "rest_on_it"), PLANTED)
+@pytest.mark.parametrize(
+    ("place", "name", "rest_on_it"),
+    [
+        pytest.param(*each, marks=[pytest.mark.slow] * (number >= FIRST_PLANTED))
+        for number, each in enumerate(PLANTED)
+    ],
+)
 def test_a_fault_of_an_analysis_leaves_the_rest(
-    capsys, monkeypatch, run_folder, equal, tmp_path, place, name, rest_on_it
+    capsys, monkeypatch, run_folder, equal, tmp_path, no_pictures, place, name, rest_on_it
 ):
     """Any command has one line, an exit status, and what does not depend on the analysis."""
     analysis = resolve_name(f"commprof_report.{place}")
@@ -128,7 +130,6 @@ def test_a_fault_of_an_analysis_leaves_the_rest(
 
     there = broken.__code__.replace(co_filename=analysis.__code__.co_filename)
     monkeypatch.setattr(analysis, "__code__", there)
-    monkeypatch.setattr(pictures, "is_possible", lambda: False)
     told = {}
     for command, *words in ONE_EACH:
         given = [word.replace("OUT", str(tmp_path)) for word in words]

@@ -29,6 +29,8 @@ from commprof_report.run.run import run_open
 from parallel import split, world
 from planted import Cell, CpuTime, Message, Rank, Sample, Signature, Start
 
+pytestmark = pytest.mark.usefixtures("figures_once")
+
 MS = 1_000_000
 SPLIT, TAG, FLOATS, SUM = 4, 7, 1, 2
 ONE_CLOCK = {"boot_id": "one", "time_namespace": "time:[1]"}

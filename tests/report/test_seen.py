@@ -237,7 +237,7 @@ def said(report, tmp_path):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_communicators_without_samples_are_named(said, command):
+def test_communicators_without_samples_are_named(said, no_pictures, command):
     assert SAID in said(command, training_run(HALVES))
 
 
@@ -256,7 +256,7 @@ def run_without_a_log(**settings: str) -> list[planted.Rank]:
 
 
 @pytest.mark.parametrize("command", ("summary", "late", "steps", "advise", "html"))
-def test_a_job_that_keeps_no_log_has_it_said_with_the_way_to_one(said, command):
+def test_a_job_that_keeps_no_log_has_it_said_with_the_way_to_one(said, no_pictures, command):
     text = said(command, run_without_a_log(SAMPLES="0", PROFILE="site"))
     assert NO_LOG in text and "No samples" not in text and "can mark its steps" not in text
 

@@ -205,7 +205,7 @@ def connections_join() -> None:
 
 
 def test_connections_that_are_reset_at_any_stage_are_not_worth_a_word(
-    report, run_folder, page, monkeypatch
+    report, run_folder, page, monkeypatch, no_pictures
 ):
     seen = []
 

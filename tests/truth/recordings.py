@@ -50,7 +50,7 @@ def renew(path: Path) -> None:
 
     old = path.rename(path.with_suffix(".old"))
     with closing(sqlite3.connect(path)) as database, database:
-        database.executescript(schema_of(NEWEST))
+        database.executescript("PRAGMA synchronous = OFF;" + schema_of(NEWEST))
         database.execute("ATTACH ? AS old", (str(old),))
         tables = "SELECT name FROM main.sqlite_schema WHERE type = 'table'"
         names = "SELECT name FROM pragma_table_info(?, ?)"
