@@ -60,11 +60,12 @@ pytest() { # pytest FOLDER [OPTION...]; a folder without a slow test is no failu
 }
 
 # On all cores, where pytest-xdist is there. A job of several ranks fills cores for a part of its time alone: three jobs at a time keep
-# two cores busy. Tests of one file share their jobs.
-on_all_cores=() several_jobs=()
+# two cores busy. Tests of one file share their jobs, and what they read.
+on_all_cores=() by_file=() several_jobs=()
 if "$python" -c 'import xdist' 2>/dev/null; then
     on_all_cores=(-n "$(nproc)")
-    several_jobs=(-n "$(($(nproc) > 6 ? $(nproc) / 2 : 3))" --dist loadfile)
+    by_file=(--dist loadfile)
+    several_jobs=(-n "$(($(nproc) > 6 ? $(nproc) / 2 : 3))")
 fi
 
 # mandoc's complaints that mean something; a page of ours that another one names is there, though not installed.
@@ -101,9 +102,9 @@ every_machine() {
     section "unit tests" tests/unit/run.sh "${unit[@]}"
     section "layers of the source" pytest tests/layers
     section "prototypes, exports and constants" pytest tests/abi "${on_all_cores[@]}"
-    section "reports" pytest tests/report "${on_all_cores[@]}"
+    section "reports" pytest tests/report "${on_all_cores[@]}" "${by_file[@]}"
     section "instructions of a call" pytest tests/cost
-    section "real ranks" pytest tests/mpi "${several_jobs[@]}"
+    section "real ranks" pytest tests/mpi "${several_jobs[@]}" "${by_file[@]}"
     if [ "$layer" = rest ]; then
         : # the pages have been checked
     elif command -v mandoc >/dev/null; then
