@@ -41,25 +41,6 @@ static inline void *function_target(enum function function, enum entry entry, ca
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* The parameters and arguments of a shape, with what the kind adds. */
-#define PARAMETERS_OF_BLOCKING(SHAPE, C, A, D) PARAMETERS_##SHAPE(C, A, D)
-#define PARAMETERS_OF_BY_HAND(SHAPE, C, A, D) PARAMETERS_##SHAPE(C, A, D)
-#define PARAMETERS_OF_READING(SHAPE, C, A, D) PARAMETERS_##SHAPE(C, A, D)
-#define PARAMETERS_OF_POLLING(SHAPE, C, A, D) PARAMETERS_##SHAPE(C, A, D)
-#define PARAMETERS_OF_MAKING(SHAPE, C, A, D) PARAMETERS_##SHAPE(C, A, D)
-#define PARAMETERS_OF_ENDING(SHAPE, C, A, D) PARAMETERS_##SHAPE(C, A, D)
-#define PARAMETERS_OF_STARTING(SHAPE, C, A, D) PARAMETERS_##SHAPE(C, A, D), void *request
-#define PARAMETERS_OF_PREPARING_WITH_INFO(SHAPE, C, A, D) \
-    PARAMETERS_##SHAPE(C, A, D), mpi_handle info, void *request
-#define ARGUMENTS_OF_BLOCKING(SHAPE) ARGUMENTS_##SHAPE
-#define ARGUMENTS_OF_BY_HAND(SHAPE) ARGUMENTS_##SHAPE
-#define ARGUMENTS_OF_READING(SHAPE) ARGUMENTS_##SHAPE
-#define ARGUMENTS_OF_POLLING(SHAPE) ARGUMENTS_##SHAPE
-#define ARGUMENTS_OF_MAKING(SHAPE) ARGUMENTS_##SHAPE
-#define ARGUMENTS_OF_ENDING(SHAPE) ARGUMENTS_##SHAPE
-#define ARGUMENTS_OF_STARTING(SHAPE) ARGUMENTS_##SHAPE, request
-#define ARGUMENTS_OF_PREPARING_WITH_INFO(SHAPE) ARGUMENTS_##SHAPE, info, request
-
 /* The body of a wrapper. `real` is the target. `wide`: arrays of counts (if any) hold MPI_Count,
  * arrays of displacements MPI_Aint. */
 #define BODY(NAME, KIND, SHAPE)                                                       \
