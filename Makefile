@@ -82,11 +82,12 @@ PROGRAM_SOURCES := $(addprefix src/tools/,commprof_run.c canary.c preload.c) \
 	$(addprefix src/base/,settings.c settings_file.c rank_list.c filesystems.c) $(OF_OLD_GLIBC)
 PLAYER_SOURCES := $(wildcard src/tools/replay/*.c) $(OF_MPI) src/mpi/datatypes.c
 REPLAY_SOURCES := $(PLAYER_SOURCES) $(OF_OLD_GLIBC)
-PROGRAM_HEADERS := $(wildcard src/*/*.h src/*/*/*.h src/*/*.def)
+PROGRAM_HEADERS := $(wildcard src/*/*.h src/*/*/*.h src/*/*.def src/*/*/*.def)
 # What the reporter reads (base/files.py): the last line for `replay source`.
 READ_BY_REPORTER := src/output/schema.sql src/output/rows.def \
 	src/ledger/ledger_format.h src/ledger/counters.def \
-	src/base/hot.h $(PLAYER_SOURCES) $(wildcard $(PLAYER_SOURCES:.c=.h)) src/tools/replay/kit.def
+	src/base/hot.h $(PLAYER_SOURCES) $(wildcard $(PLAYER_SOURCES:.c=.h) src/tools/replay/*.def) \
+	src/wrappers/calls.def src/wrappers/shapes.h
 LIBRARY_SOURCES := $(filter-out src/tools/% $(if $(OLDEST_GLIBC),,src/mpi/dlsym.c), \
 	$(wildcard src/*/*.c))
 LIBRARY_OBJECTS := $(LIBRARY_SOURCES:src/%.c=$(BUILD)/objects/%.o)

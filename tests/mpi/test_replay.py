@@ -288,7 +288,7 @@ call 8 MPI_Imrecv 0 0 5 - - 0 7 0 - - - - - - - - -
 call 9 MPI_Testsome - - - - - - - - - - - - - - - - -
 call 10 MPI_Request_free - - - - - - - - - - - - - - - - -
 call 11 MPI_Mprobe 0 - - - - 0 7 0 - - - - - - - - -
-call 12 MPI_Mrecv 0 0 5 - - 0 7 0 - - - - - - - - -
+call 12 MPI_Mrecv - 0 5 - - - - 0 - - - - - - - - -
 call 13 MPI_Send_init 1 0 9 - - 0 7 0 - - - - - - - - -
 call 14 MPI_Recv_init 1 0 9 - - 0 7 0 - - - - - - - - -
 program 0 0 2

@@ -58,51 +58,24 @@ NONE = "-"
 WORLD, SELF = 0, 1  # numbers of communicators
 GRAMMAR = library_text("tools/replay/kit.def")
 WORDS = re.findall(r"^KIT_(?:WORD|NOTE)\(([\w-]+), (\w+), (\w+)", GRAMMAR, re.M)
-MOST_TEXT = int(re.findall(r"KIT_SIZE\(TEXT, (\d+)\)", GRAMMAR)[0])
-MOST_LINES = 1 << 22  # that are no calls of programs
+MOST_TEXT, MOST_LINES = (  # lines that are no calls
+    int(re.findall(rf"KIT_SIZE\({size}, (\d+)\)", GRAMMAR)[0]) for size in ("TEXT", "TABLE_LINES")
+)
 TOO_LARGE = "a kit has 256 MiB of text at most"
 AT_ONCE = 1 << 20  # bytes
 BLOCKING, STARTING, COMPLETING = "blocking", "starting", "completing"
 PREPARING, RESTARTING, FREEING = "preparing", "restarting", "freeing"  # persistent requests
 FINDING, MATCHING, TAKING = "finding", "matching", "taking"  # probes; receives of what they match
-COLLECTIVES = (
-    "Barrier",
-    "Bcast",
-    "Gather",
-    "Gatherv",
-    "Scatter",
-    "Scatterv",
-    "Allgather",
-    "Allgatherv",
-    "Alltoall",
-    "Alltoallv",
-    "Alltoallw",
-    "Reduce",
-    "Allreduce",
-    "Reduce_scatter",
-    "Reduce_scatter_block",
-    "Scan",
-    "Exscan",
-)
-MESSAGES = ("Send", "Ssend", "Rsend", "Recv")
-KINDS = {
-    **{f"MPI_{name}": BLOCKING for name in (*COLLECTIVES, *MESSAGES, "Sendrecv")},
-    **{f"MPI_I{name.lower()}": STARTING for name in (*COLLECTIVES, *MESSAGES)},
-    **{
-        f"MPI_{verb}{which}": COMPLETING
-        for verb in ("Wait", "Test")
-        for which in ("", "all", "any", "some")
-    },
-    **{f"MPI_{name}_init": PREPARING for name in (*COLLECTIVES, *MESSAGES)},
-    "MPI_Start": RESTARTING,
-    "MPI_Startall": RESTARTING,
-    "MPI_Request_free": FREEING,
-    "MPI_Probe": FINDING,
-    "MPI_Iprobe": FINDING,
-    "MPI_Mprobe": MATCHING,
-    "MPI_Improbe": MATCHING,
-    "MPI_Mrecv": TAKING,
-    "MPI_Imrecv": TAKING,
+PLAYED = library_text("tools/replay/played.def")
+DOES = dict(re.findall(r"^PLAYED(?:_MOVING)?\((\w+)(?:, (\w+))?\)", PLAYED, re.M))  # by shape
+UNPLAYED = re.findall(r"^UNPLAYED\((\w+)\)", PLAYED, re.M)
+KINDS = {  # of the calls that can be made again
+    f"MPI_{call}": DOES[shape].lower()
+    or {"STARTING": STARTING, "PREPARING": PREPARING}.get(kind.partition("_")[0], BLOCKING)
+    for call, kind, shape in re.findall(
+        r"^CALL\((\w+), \w+, (\w+), (\w+),", library_text("wrappers/calls.def"), re.M
+    )
+    if shape in DOES and call not in UNPLAYED
 }
 
 
@@ -326,7 +299,7 @@ def program_of(path: Path, name: str) -> str:
     )
     files = {
         name: LIST.sub(
-            lambda list_: library_text(posixpath.join(posixpath.dirname(name), list_[1])),
+            lambda list_: library_text(_included(name, list_[1])),
             library_text(name),
         )
         for name in _sources()
@@ -352,15 +325,12 @@ def _sources() -> list[str]:
     """The main file and all that it needs, by their paths in src/: headers first, each after those
     that it includes. Behind a header is the file of its name."""
     ordered: list[str] = []
-    seen: set[str] = set()
 
     def add(file: str) -> None:
-        if file in seen:
+        if file in ordered:
             return
-        seen.add(file)
         for name in OWN.findall(library_text(file)):
-            beside = posixpath.join(posixpath.dirname(file), name)
-            add(beside if library_file(beside) else name)
+            add(_included(file, name))
         ordered.append(file)
         body = f"{file[:-1]}c"
         if library_file(body):
@@ -368,6 +338,12 @@ def _sources() -> list[str]:
 
     add(MAIN)
     return sorted(ordered, key=lambda file: file.endswith(".c"))
+
+
+def _included(file: str, name: str) -> str:
+    """The path in src/ of a file that another one includes."""
+    beside = posixpath.join(posixpath.dirname(file), name)
+    return beside if library_file(beside) else name
 
 
 def _literal(text: str) -> str:

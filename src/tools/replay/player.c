@@ -2,8 +2,8 @@
 
 #include "race.h"
 #include "watch.h"
+#include "wrappers/shapes.h"
 
-#include <ctype.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,182 +13,116 @@
 
 #define ROOM_MOST ((int64_t)1 << 40) /* bytes of a buffer */
 
+/* played.def says what they are. */
+enum does { MOVING, FINDING, MATCHING, TAKING, FREEING, RESTARTING, COMPLETING };
+
 enum shape {
-    BARRIER,
-    BCAST,
-    GATHER,
-    SCATTER,
-    GATHERV,
-    SCATTERV,
-    ALLGATHER, /* and alltoall */
-    ALLGATHERV,
-    ALLTOALLV,
-    ALLTOALLW,
-    REDUCE,
-    ALLREDUCE, /* and scans */
-    REDUCE_SCATTER,
-    REDUCE_SCATTER_BLOCK,
-    SEND,
-    RECV,
-    SENDRECV,
-    PROBE,
-    IPROBE,
-    MPROBE,
-    IMPROBE,
-    MRECV,
-    IMRECV,
-    START,
-    STARTALL,
-    REQUEST_FREE,
-    WAIT,
-    WAITALL,
-    WAITANY,
-    WAITSOME,
-    TEST,
-    TESTALL,
-    TESTANY,
-    TESTSOME,
+#define PLAYED(SHAPE, DOES) SHAPE,
+#include "played.def"
 };
 
-/* The arguments without which a call cannot be made. */
-enum needs { COMM = 1, ROOT = 2, COUNTS = 4, RECEIVED_COUNTS = 8, TAG = 16 };
+#define TEXT(...) TEXT_OF_EXPANDED(__VA_ARGS__)
+#define TEXT_OF_EXPANDED(...) #__VA_ARGS__
 
 static const struct shaped {
-    const char *name;
-    enum shape shape;
-    unsigned needs;
+    const char *name, *arguments; /* the words of ARGUMENTS_x */
+    enum does does;
 } SHAPES[] = {
-    {"barrier", BARRIER, COMM},
-    {"bcast", BCAST, COMM | ROOT},
-    {"gather", GATHER, COMM | ROOT},
-    {"scatter", SCATTER, COMM | ROOT},
-    {"gatherv", GATHERV, COMM | ROOT | COUNTS},
-    {"scatterv", SCATTERV, COMM | ROOT | COUNTS},
-    {"allgather", ALLGATHER, COMM},
-    {"alltoall", ALLGATHER, COMM},
-    {"allgatherv", ALLGATHERV, COMM | COUNTS},
-    {"alltoallv", ALLTOALLV, COMM | COUNTS | RECEIVED_COUNTS},
-    {"alltoallw", ALLTOALLW, COMM | COUNTS | RECEIVED_COUNTS},
-    {"reduce", REDUCE, COMM | ROOT},
-    {"allreduce", ALLREDUCE, COMM},
-    {"scan", ALLREDUCE, COMM},
-    {"exscan", ALLREDUCE, COMM},
-    {"reduce_scatter", REDUCE_SCATTER, COMM | COUNTS},
-    {"reduce_scatter_block", REDUCE_SCATTER_BLOCK, COMM},
-    {"send", SEND, COMM | TAG},
-    {"ssend", SEND, COMM | TAG},
-    {"rsend", SEND, COMM | TAG},
-    {"recv", RECV, COMM | TAG},
-    {"sendrecv", SENDRECV, COMM | TAG},
-    {"probe", PROBE, COMM | TAG},
-    {"iprobe", IPROBE, COMM | TAG},
-    {"mprobe", MPROBE, COMM | TAG},
-    {"improbe", IMPROBE, COMM | TAG},
-    {"mrecv", MRECV, 0},
-    {"imrecv", IMRECV, 0},
-    {"start", START, 0},
-    {"startall", STARTALL, 0},
-    {"request_free", REQUEST_FREE, 0},
-    {"wait", WAIT, 0},
-    {"waitall", WAITALL, 0},
-    {"waitany", WAITANY, 0},
-    {"waitsome", WAITSOME, 0},
-    {"test", TEST, 0},
-    {"testall", TESTALL, 0},
-    {"testany", TESTANY, 0},
-    {"testsome", TESTSOME, 0},
+#define PLAYED(SHAPE, DOES) {#SHAPE, TEXT(ARGUMENTS_##SHAPE), DOES},
+#include "played.def"
+};
+
+static const char *const UNPLAYED[] = {
+#define UNPLAYED(NAME) "MPI_" #NAME,
+#include "played.def"
+};
+
+static const struct {
+    const char *name, *kind, *shape;
+} CALLS[] = {
+#define CALL(NAME, FAMILY, KIND, SHAPE, FORMS, BANDWIDTH, WAITS_FOR) {"MPI_" #NAME, #KIND, #SHAPE},
+#include "wrappers/calls.def"
+#undef CALL
 };
 
 /* The function behind each call of the kit. */
 static struct function {
     void *address;
     enum shape shape;
-    unsigned needs;
-    bool starts;  /* returns a request */
-    bool sets_up; /* returns a persistent one */
-    int64_t room; /* bytes that it may touch in each of its buffers */
+    enum does does;
+    bool starts;         /* returns a request */
+    bool sets_up;        /* returns a persistent one */
+    bool reduces;        /* has an operation */
+    bool has_one_buffer; /* at most */
+    int64_t room;        /* bytes that it may touch in each of its buffers */
 } * functions;
 
-/* NULL: there is none with this name. Behind MPI_I it is written in lower case. */
-static const struct shaped *shape_of(const char *name, size_t bytes, bool is_lower)
+static bool has(enum shape shape, const char *argument)
 {
-    for (size_t i = 0; bytes && i < sizeof SHAPES / sizeof *SHAPES; i++) {
-        const char *shape = SHAPES[i].name;
-        int first = is_lower ? *shape : toupper((unsigned char)*shape);
-        if (strlen(shape) == bytes && *name == first &&
-            strncmp(name + 1, shape + 1, bytes - 1) == 0)
-            return &SHAPES[i];
-    }
-    return NULL;
-}
-
-/* MPI_Iprobe is in the table, MPI_Isend a Send that starts. */
-static const struct shaped *shape_of_call(const char *name, size_t bytes, bool *is_immediate)
-{
-    const struct shaped *shaped = shape_of(name, bytes, false);
-    *is_immediate = !shaped && *name == 'I';
-    return *is_immediate ? shape_of(name + 1, bytes - 1, true) : shaped;
+    return strstr(SHAPES[shape].arguments, argument);
 }
 
 static bool find(struct function *function, const char *call)
 {
-    const char *name = call + strlen("MPI_"), *suffix = strstr(call, "_init");
-    if (strncmp(call, "MPI_", 4) != 0 || (suffix && strcmp(suffix, "_init") != 0))
-        return false;
-    bool is_immediate;
-    const struct shaped *shaped =
-        shape_of_call(name, suffix ? (size_t)(suffix - name) : strlen(name), &is_immediate);
+    const char *kind = "", *shape = "";
     function->address = library_function(call);
-    function->sets_up = suffix;
-    if (!function->address || !shaped || (suffix && is_immediate))
-        return false;
-    function->shape = shaped->shape;
-    function->needs = shaped->needs;
-    bool returns = is_immediate || suffix; /* a request, of what it begins or sets up */
-    function->starts = returns || shaped->shape == IMRECV;
-    return !returns || shaped->shape < SENDRECV;
+    for (size_t i = 0; i < sizeof CALLS / sizeof *CALLS; i++)
+        if (strcmp(CALLS[i].name, call) == 0)
+            kind = CALLS[i].kind, shape = CALLS[i].shape;
+    for (size_t i = 0; i < sizeof UNPLAYED / sizeof *UNPLAYED; i++)
+        if (strcmp(UNPLAYED[i], call) == 0)
+            return false;
+    for (size_t i = 0; i < sizeof SHAPES / sizeof *SHAPES; i++)
+        if (strcmp(SHAPES[i].name, shape) == 0) {
+            function->shape = (enum shape)i;
+            function->does = SHAPES[i].does;
+            function->sets_up = strncmp(kind, "PREPARING", strlen("PREPARING")) == 0;
+            function->starts =
+                function->sets_up || strncmp(kind, "STARTING", strlen("STARTING")) == 0;
+            function->reduces = has(function->shape, "op,");
+            function->has_one_buffer = !has(function->shape, "sendbuf");
+            return function->address;
+        }
+    return false;
 }
 
-static bool has_arguments(const struct kit_call *call, unsigned needs)
+/* Those without which it cannot be made. */
+static bool has_arguments(const struct kit_call *call, enum shape shape)
 {
-    return !((needs & COMM && call->comm == KIT_NONE) || (needs & ROOT && call->root == KIT_NONE) ||
-             (needs & COUNTS && call->vector == KIT_NONE) ||
-             (needs & RECEIVED_COUNTS && call->received_vector == KIT_NONE) ||
-             (needs & TAG && call->tag == KIT_NONE));
+    return !((has(shape, "comm") && call->comm == KIT_NONE) ||
+             (has(shape, "root") && call->root == KIT_NONE) ||
+             (has(shape, "counts") && call->vector == KIT_NONE) ||
+             (has(shape, "rdispls") && call->received_vector == KIT_NONE) ||
+             (has(shape, "tag") && call->tag == KIT_NONE));
 }
 
-/* States of a request, and the calls that change them but for those that start or complete it. */
 enum request_state { NONE, OPEN, INACTIVE, ACTIVE, MATCHED };
-
-static const struct {
-    enum shape shape;
-    enum request_state from, to;
-} CHANGES[] = {
-    {MPROBE, NONE, MATCHED},        {IMPROBE, NONE, MATCHED},  {MRECV, MATCHED, NONE},
-    {IMRECV, MATCHED, OPEN},        {START, INACTIVE, ACTIVE}, {STARTALL, INACTIVE, ACTIVE},
-    {REQUEST_FREE, INACTIVE, NONE},
-};
 
 /* The state of a request after a call; -1: the call cannot have it in this one. */
 static int state_after(const struct function *function, int state)
 {
+    static const struct {
+        enum does does;
+        enum request_state from, to;
+    } CHANGES[] = {
+        {MOVING, NONE, NONE},           {MATCHING, NONE, MATCHED},      {TAKING, MATCHED, NONE},
+        {FREEING, INACTIVE, NONE},      {RESTARTING, INACTIVE, ACTIVE}, {COMPLETING, OPEN, NONE},
+        {COMPLETING, ACTIVE, INACTIVE},
+    };
     for (size_t i = 0; i < sizeof CHANGES / sizeof *CHANGES; i++)
-        if (CHANGES[i].shape == function->shape)
-            return (int)CHANGES[i].from == state ? (int)CHANGES[i].to : -1;
-    if (function->shape >= WAIT)
-        return state == OPEN ? NONE : state == ACTIVE ? INACTIVE : -1;
-    return state != NONE ? -1 : function->sets_up ? INACTIVE : OPEN;
+        if (CHANGES[i].does == function->does && (int)CHANGES[i].from == state)
+            return function->sets_up ? INACTIVE : function->starts ? OPEN : (int)CHANGES[i].to;
+    return -1;
 }
 
 /* Whether a call finds its requests as it needs them; it changes their states. */
 static bool changes_requests(const struct kit *kit, const struct kit_made *made, char *states)
 {
     const struct function *function = &functions[made->call];
-    enum shape shape = function->shape;
-    bool has_one = function->starts || (shape >= MPROBE && shape <= MRECV) || shape == START ||
-                   shape == REQUEST_FREE;
+    bool has_one = function->starts || function->shape == START ||
+                   (function->does >= MATCHING && function->does <= FREEING);
     int count = kit_requests(made);
-    if (has_one ? count != 1 : (shape >= START) != (count > 0))
+    if (has_one ? count != 1 : (function->does >= RESTARTING) != (count > 0))
         return false;
     for (int i = 0; i < count; i++) {
         char *at = &states[kit->requests[made->first_request + (size_t)i]];
@@ -243,8 +177,8 @@ static int64_t room_of(const struct kit *kit, const struct kit_call *call, enum 
 {
     int type = shape == ALLTOALLW ? KIT_NONE : call->type;
     int64_t all = 0, received = span_of(kit, call->received_type, call->received_count);
-    bool is_per_rank =
-        shape == GATHER || shape == SCATTER || shape == ALLGATHER || shape == REDUCE_SCATTER_BLOCK;
+    bool is_per_rank = shape == GATHER || shape == SCATTER || shape == ALLGATHER ||
+                       shape == ALLTOALL || shape == REDUCE_SCATTER_BLOCK;
     int ranks = is_per_rank ? kit_ranks(kit, call->comm) : 1;
     if (!add(&all, span_of(kit, type, call->count), ranks) ||
         !add_vector(&all, kit, type, call->vector) ||
@@ -260,7 +194,7 @@ bool player_begin(const struct kit *kit, char *why, size_t why_bytes)
         const char *wrong =
             !find(&functions[i], kit->call[i].name)
                 ? functions[i].address ? "no replay can make" : "the library has no"
-            : !has_arguments(&kit->call[i], functions[i].needs) ? "the kit lacks arguments of"
+            : !has_arguments(&kit->call[i], functions[i].shape) ? "the kit lacks arguments of"
             : (functions[i].room = room_of(kit, &kit->call[i], functions[i].shape)) < 0
                 ? "no memory has room for a message of"
                 : NULL;
@@ -309,11 +243,10 @@ struct players {
 };
 
 /* All its buffers are in the thread's memory. */
-static bool is_placed(const struct kit_call *call, enum shape shape)
+static bool is_placed(const struct kit_call *call, const struct function *function)
 {
-    bool has_one =
-        shape == BCAST || shape == SEND || shape == RECV || shape == MRECV || shape == IMRECV;
-    return call->buffer_at != KIT_NONE && (has_one || call->received_at != KIT_NONE);
+    return call->buffer_at != KIT_NONE &&
+           (function->has_one_buffer || call->received_at != KIT_NONE);
 }
 
 /* Bytes of the thread's memory up to the end of the call's buffers. */
@@ -331,12 +264,19 @@ static void *zeroed(int count, size_t bytes)
     return rows;
 }
 
+/* Of the buffers of a call, and the request that it starts; the last is for blocking calls. */
+static int place_of(const struct player *player, const struct kit_made *made)
+{
+    return functions[made->call].starts ? player->kit->requests[made->first_request]
+                                        : player->program->requests;
+}
+
 /* Memory is touched by the thread that uses it. */
 static void prepare(struct player *player)
 {
     const struct kit *kit = player->kit;
     const struct kit_program *program = player->program;
-    int blocking = program->requests, most = program->requests + 1;
+    int most = program->requests + 1;
     int64_t *room = zeroed(most, sizeof *room), memory = 0; /* bytes of the buffers */
     player->requests = zeroed(most, sizeof *player->requests);
     player->together = zeroed(most, sizeof *player->together);
@@ -346,10 +286,10 @@ static void prepare(struct player *player)
     for (size_t i = 0; i < program->count; i++) {
         const struct kit_made *made = &kit->made[program->first + i];
         const struct function *function = &functions[made->call];
-        int at = function->starts ? kit->requests[made->first_request] : blocking;
+        int at = place_of(player, made);
         const struct kit_call *call = &kit->call[made->call];
         int64_t end = end_of_memory(call, function->room);
-        if (function->room > room[at] && !is_placed(call, function->shape))
+        if (function->room > room[at] && !is_placed(call, function))
             room[at] = function->room;
         memory = end > memory ? end : memory;
     }
@@ -378,31 +318,14 @@ static void release(struct player *player)
     free(player->work.bytes);
 }
 
-/* Calls a function, with a request behind its arguments if it returns one; and before that an info
- * if it sets a collective up. */
-#define ARGUMENTS(...) __VA_ARGS__
-#define MAKE(TYPES, VALUES)                                                                     \
-    (function->sets_up && function->shape < SEND                                                \
-         ? ((int (*)(TYPES, mpi_handle, void *))function->address)(VALUES, empty_info, request) \
-     : function->starts ? ((int (*)(TYPES, void *))function->address)(VALUES, request)          \
-                        : ((int (*)(TYPES))function->address)(VALUES))
-
-static mpi_handle empty_info;
-
-/* Arguments of a function. In place, `sent` says so, and `root_received` of a scatter's root;
- * `own` is the buffer that it sends all the same. */
-struct arguments {
-    const struct kit_call *call;
-    const struct objects *objects;
-    mpi_handle comm, type;
-    int count, peer;
-    const struct kit_vector *vector, *received_vector;
-    void *own, *sent, *received, *root_received, *request;
-};
-
 static mpi_handle type_of(const struct objects *objects, int type)
 {
     return type == KIT_NONE ? mpi_abi.byte : mpi_handle_load(&objects->type[type], 0);
+}
+
+static mpi_handle comm_of(const struct objects *objects, int comm)
+{
+    return comm == KIT_NONE ? mpi_abi.comm_null : mpi_handle_load(&objects->comm[comm], 0);
 }
 
 static int peer_of(int peer)
@@ -421,144 +344,86 @@ static const struct kit_vector *vector_of(const struct kit *kit, int vector)
     return vector == KIT_NONE ? &NOTHING : &kit->vector[vector];
 }
 
-static mpi_handle op_of(const struct arguments *with)
+/* A call with one buffer has it at `buffer_at`, whether it sends it or not. */
+static struct pair buffers_of(const struct player *player, int number, int own)
 {
-    return objects_op(with->objects, with->call->op, with->call->type);
+    const struct kit_call *call = &player->kit->call[number];
+    struct pair pair = player->buffers[own];
+    if (call->buffer_at != KIT_NONE)
+        pair.sent = player->memory + call->buffer_at;
+    if (call->received_at != KIT_NONE)
+        pair.received = player->memory + call->received_at;
+    else if (is_placed(call, &functions[number]))
+        pair.received = pair.sent;
+    return pair;
 }
 
-typedef mpi_handle H;
-
-static int move_rooted(const struct function *function, const struct arguments *with)
+/* The same of a call that is made, or that it is made in place. */
+static struct pair buffers_in_place(const struct player *player, const struct kit_made *made)
 {
-    void *request = with->request;
-    switch (function->shape) {
-    case BCAST:
-        return MAKE(
-            ARGUMENTS(void *, int, H, int, H),
-            ARGUMENTS(with->received, with->count, with->type, with->call->root, with->comm));
-    case GATHER:
-        return MAKE(ARGUMENTS(void *, int, H, void *, int, H, int, H),
-                    ARGUMENTS(with->sent, with->count, with->type, with->received, with->count,
-                              with->type, with->call->root, with->comm));
-    case SCATTER: /* in place is what the root receives */
-        return MAKE(ARGUMENTS(void *, int, H, void *, int, H, int, H),
-                    ARGUMENTS(with->own, with->count, with->type, with->root_received, with->count,
-                              with->type, with->call->root, with->comm));
-    case GATHERV:
-        return MAKE(ARGUMENTS(void *, int, H, void *, int *, int *, H, int, H),
-                    ARGUMENTS(with->sent, with->count, with->type, with->received,
-                              with->vector->counts, with->vector->places, with->type,
-                              with->call->root, with->comm));
-    case SCATTERV:
-        return MAKE(ARGUMENTS(void *, int *, int *, H, void *, int, H, int, H),
-                    ARGUMENTS(with->own, with->vector->counts, with->vector->places, with->type,
-                              with->root_received, with->count, with->type, with->call->root,
-                              with->comm));
-    default: /* REDUCE */
-        return MAKE(ARGUMENTS(void *, void *, int, H, H, int, H),
-                    ARGUMENTS(with->sent, with->received, with->count, with->type, op_of(with),
-                              with->call->root, with->comm));
-    }
+    struct pair pair = buffers_of(player, made->call, place_of(player, made));
+    enum shape shape = functions[made->call].shape;
+    if (player->kit->call[made->call].in_place == 1 && shape < MESSAGE && shape != BCAST)
+        *(shape == SCATTER || shape == SCATTERV ? &pair.received : &pair.sent) = mpi_abi.in_place;
+    return pair;
 }
 
-static int move_all(const struct function *function, const struct arguments *with)
-{
-    void *request = with->request, *bytes = with->objects->bytes;
-    switch (function->shape) {
-    case BARRIER:
-        return MAKE(ARGUMENTS(H), with->comm);
-    case ALLGATHER:
-        return MAKE(ARGUMENTS(void *, int, H, void *, int, H, H),
-                    ARGUMENTS(with->sent, with->count, with->type, with->received, with->count,
-                              with->type, with->comm));
-    case ALLGATHERV:
-        return MAKE(ARGUMENTS(void *, int, H, void *, int *, int *, H, H),
-                    ARGUMENTS(with->sent, with->count, with->type, with->received,
-                              with->vector->counts, with->vector->places, with->type, with->comm));
-    case ALLTOALLV:
-        return MAKE(ARGUMENTS(void *, int *, int *, H, void *, int *, int *, H, H),
-                    ARGUMENTS(with->sent, with->vector->counts, with->vector->places, with->type,
-                              with->received, with->received_vector->counts,
-                              with->received_vector->places, with->type, with->comm));
-    case ALLTOALLW:
-        return MAKE(ARGUMENTS(void *, int *, int *, void *, void *, int *, int *, void *, H),
-                    ARGUMENTS(with->sent, with->vector->counts, with->vector->places, bytes,
-                              with->received, with->received_vector->counts,
-                              with->received_vector->places, bytes, with->comm));
-    case REDUCE_SCATTER:
-        return MAKE(ARGUMENTS(void *, void *, int *, H, H, H),
-                    ARGUMENTS(with->sent, with->received, with->vector->counts, with->type,
-                              op_of(with), with->comm));
-    default: /* ALLREDUCE, REDUCE_SCATTER_BLOCK */
-        return MAKE(ARGUMENTS(void *, void *, int, H, H, H),
-                    ARGUMENTS(with->sent, with->received, with->count, with->type, op_of(with),
-                              with->comm));
-    }
-}
+static mpi_handle empty_info;
 
-static int exchange(const struct function *function, const struct arguments *with)
-{
-    const struct kit_call *call = with->call;
-    return (
-        (int (*)(void *, int, H, int, int, void *, int, H, int, int, H, void *))function->address)(
-        with->own, with->count, with->type, with->peer, call->tag, with->received,
-        count_of(call->received_count), type_of(with->objects, call->received_type),
-        peer_of(call->received_peer), count_of(call->received_tag), with->comm,
-        mpi_abi.status_ignore);
-}
+/* The results of calls that poll or complete. */
+struct found {
+    int flag, index, outcount;
+};
 
-static int move_message(const struct function *function, const struct arguments *with)
-{
-    void *request = with->request, *ignore = mpi_abi.status_ignore;
-    uint64_t message = 0;
-    switch (function->shape) {
-    case SEND:
-        return MAKE(
-            ARGUMENTS(void *, int, H, int, int, H),
-            ARGUMENTS(with->own, with->count, with->type, with->peer, with->call->tag, with->comm));
-    case RECV:
-        if (function->starts)
-            return MAKE(ARGUMENTS(void *, int, H, int, int, H),
-                        ARGUMENTS(with->received, with->count, with->type, with->peer,
-                                  with->call->tag, with->comm));
-        return ((int (*)(void *, int, H, int, int, H, void *))function->address)(
-            with->received, with->count, with->type, with->peer, with->call->tag, with->comm,
-            ignore);
-    case MRECV:
-        return ((int (*)(void *, int, H, void *, void *))function->address)(
-            with->received, with->count, with->type, request, ignore);
-    case IMRECV:
-        mpi_handle_store(&message, mpi_handle_load(request, 0));
-        return ((int (*)(void *, int, H, void *, void *))function->address)(
-            with->received, with->count, with->type, &message, request);
-    default: /* SENDRECV */
-        return exchange(function, with);
-    }
-}
+#define MAKE(KIND, SHAPE)                                                     \
+    ((int (*)(PARAMETERS_OF_##KIND(SHAPE, int, int, int)))function->address)( \
+        ARGUMENTS_OF_##KIND(SHAPE))
+#define PLAYED_MOVING(SHAPE)                                                           \
+    case SHAPE:                                                                        \
+        return function->sets_up && SHAPE < MESSAGE ? MAKE(PREPARING_WITH_INFO, SHAPE) \
+               : function->starts                   ? MAKE(STARTING, SHAPE)            \
+                                                    : MAKE(BLOCKING, SHAPE);
+#define PLAYED(SHAPE, DOES) \
+    case SHAPE:             \
+        return MAKE(BLOCKING, SHAPE);
 
-static int move(const struct player *player, const struct function *function,
-                const struct kit_call *call, struct pair buffers, void *request)
+/* Makes a call once, with its requests in player->together. The arguments of all shapes are here,
+ * under their names in shapes.h. */
+static int make_once(const struct player *player, const struct kit_made *made, struct found *found)
 {
+    const struct function *function = &functions[made->call];
+    const struct kit_call *call = &player->kit->call[made->call];
     const struct objects *objects = player->objects;
-    bool is_in_place = call->in_place == 1;
-    const struct arguments with = {
-        .call = call,
-        .objects = objects,
-        .comm = mpi_handle_load(&objects->comm[call->comm], 0),
-        .type = type_of(objects, call->type),
-        .count = count_of(call->count),
-        .peer = peer_of(call->peer),
-        .vector = vector_of(player->kit, call->vector),
-        .received_vector = vector_of(player->kit, call->received_vector),
-        .own = buffers.sent,
-        .sent = is_in_place ? mpi_abi.in_place : buffers.sent,
-        .received = buffers.received,
-        .root_received = is_in_place ? mpi_abi.in_place : buffers.received,
-        .request = request,
-    };
-    return function->needs & ROOT   ? move_rooted(function, &with)
-           : function->shape < SEND ? move_all(function, &with)
-                                    : move_message(function, &with);
+    enum shape shape = function->shape;
+    bool is_exchange = shape == SENDRECV, has_both = shape == ALLTOALLV || shape == ALLTOALLW;
+    const struct pair pair = buffers_in_place(player, made);
+    const struct kit_vector *sent = vector_of(player->kit, call->vector);
+    const struct kit_vector *received = vector_of(player->kit, call->received_vector);
+    uint64_t matched = *player->together;
+
+    void *buffer = pair.received, *buf = shape == MESSAGE ? pair.sent : pair.received;
+    void *sendbuf = pair.sent, *recvbuf = pair.received;
+    int count = function->does >= FREEING ? kit_requests(made) : count_of(call->count);
+    int sendcount = count, recvcount = is_exchange ? count_of(call->received_count) : count;
+    const int *sendcounts = sent->counts, *recvcounts = (has_both ? received : sent)->counts;
+    const int *displs = sent->places, *sdispls = sent->places, *rdispls = received->places;
+    mpi_handle type = type_of(objects, call->type), sendtype = type;
+    mpi_handle recvtype = is_exchange ? type_of(objects, call->received_type) : type;
+    const void *sendtypes = objects->bytes, *recvtypes = objects->bytes;
+    mpi_handle op = function->reduces ? objects_op(objects, call->op, call->type) : 0;
+    int dest = peer_of(call->peer), source = is_exchange ? peer_of(call->received_peer) : dest;
+    int tag = call->tag, sendtag = tag, recvtag = count_of(call->received_tag), root = call->root;
+    mpi_handle comm = comm_of(objects, call->comm), info = empty_info;
+    void *request = player->together, *requests = request;
+    void *message = function->does == TAKING ? &matched : request;
+    void *status = mpi_abi.status_ignore, *statuses = status;
+    int *flag = &found->flag, *index = &found->index, *outcount = &found->outcount;
+    int *indices = player->indices;
+
+    switch (shape) {
+#include "played.def"
+    }
+    return MPI_SUCCESS;
 }
 
 /* A thread wakes up late, mostly by less than WAKING_NS, which it spends on its core. */
@@ -584,26 +449,6 @@ static void pause_after(struct player *player, const struct kit_call *call, bool
         pass_time(player, arrival_now_ns() + call->pause_ns, false);
 }
 
-/* Probes for a message that is there, or comes. */
-static void look(struct player *player, const struct function *function,
-                 const struct kit_call *call, void *message)
-{
-    H comm = mpi_handle_load(&player->objects->comm[call->comm], 0);
-    void *address = function->address, *ignore = mpi_abi.status_ignore;
-    int peer = peer_of(call->peer), tag = call->tag, flag = 0;
-    if (function->shape == PROBE)
-        ((int (*)(int, int, H, void *))address)(peer, tag, comm, ignore);
-    else if (function->shape == MPROBE)
-        ((int (*)(int, int, H, void *, void *))address)(peer, tag, comm, message, ignore);
-    else if (function->shape == IPROBE)
-        for (; !flag; pause_after(player, call, flag))
-            ((int (*)(int, int, H, int *, void *))address)(peer, tag, comm, &flag, ignore);
-    else
-        for (; !flag; pause_after(player, call, flag))
-            ((int (*)(int, int, H, int *, void *, void *))address)(peer, tag, comm, &flag, message,
-                                                                   ignore);
-}
-
 /* The requests of a call as an array, and back: the library has changed them. */
 static void gather(struct player *player, const int *which, int count)
 {
@@ -618,85 +463,43 @@ static void scatter(struct player *player, const int *which, int count)
         mpi_handle_store(&player->requests[which[i]], mpi_handle_load(player->together, (size_t)i));
 }
 
-/* Waits for, or tests `count` requests; returns how many of `left` are open then. */
-static int left_after(struct player *player, const struct function *function, int count, int left)
-{
-    void *address = function->address, *ignore = mpi_abi.status_ignore;
-    void *requests = player->together;
-    int flag = 1, done = 0;
-    switch (function->shape) {
-    case WAIT:
-        ((int (*)(void *, void *))address)(requests, ignore);
-        return 0;
-    case WAITALL:
-        ((int (*)(int, void *, void *))address)(count, requests, ignore);
-        return 0;
-    case TEST:
-        ((int (*)(void *, int *, void *))address)(requests, &flag, ignore);
-        return !flag;
-    case TESTALL:
-        ((int (*)(int, void *, int *, void *))address)(count, requests, &flag, ignore);
-        return !flag;
-    case WAITANY:
-        ((int (*)(int, void *, int *, void *))address)(count, requests, &done, ignore);
-        return done == MPI_UNDEFINED ? 0 : left - 1;
-    case TESTANY:
-        ((int (*)(int, void *, int *, int *, void *))address)(count, requests, &done, &flag,
-                                                              ignore);
-        return !flag ? left : done == MPI_UNDEFINED ? 0 : left - 1;
-    default: /* WAITSOME, TESTSOME */
-        ((int (*)(int, void *, int *, int *, void *))address)(count, requests, &done,
-                                                              player->indices, ignore);
-        return done == MPI_UNDEFINED ? 0 : left - done;
-    }
-}
-
-/* Polls as often as it takes, and makes those that complete one or some until all are. */
+/* Polls as often as it takes, and makes calls that complete one or some until all are complete. */
 static void complete(struct player *player, const struct kit_made *made)
 {
     const struct function *function = &functions[made->call];
-    int count = kit_requests(made);
-    for (int left = count; left > 0;) {
-        int before = left;
-        left = left_after(player, function, count, left);
-        if (function->shape != WAIT && function->shape != WAITALL)
-            pause_after(player, &player->kit->call[made->call], left < before);
+    bool is_any = function->shape == WAITANY || function->shape == TESTANY;
+    int left = function->does == FINDING ? 1 : kit_requests(made);
+    while (left > 0) {
+        struct found found = {.flag = 1, .outcount = is_any ? 1 : left};
+        make_once(player, made, &found);
+        bool is_none_open = found.index == MPI_UNDEFINED || found.outcount == MPI_UNDEFINED;
+        int done = !found.flag ? 0 : is_none_open ? left : found.outcount;
+        pause_after(player, &player->kit->call[made->call], done > 0);
+        left -= done;
     }
 }
 
-/* A call that starts, frees or completes requests. */
-static void handle(struct player *player, const struct function *function,
-                   const struct kit_made *made)
+/* Moves data, or begins to. */
+static void move(struct player *player, const struct kit_made *made)
 {
-    const int *which = &player->kit->requests[made->first_request];
-    gather(player, which, kit_requests(made));
-    if (function->shape == STARTALL)
-        ((int (*)(int, void *))function->address)(kit_requests(made), player->together);
-    else if (function->shape < WAIT)
-        ((int (*)(void *))function->address)(player->together);
-    else
-        complete(player, made);
-    scatter(player, which, kit_requests(made));
-}
-
-/* A call with one buffer has it at `buffer_at`, whether it sends it or not. */
-static struct pair buffers_of(const struct player *player, int number, int own)
-{
-    const struct kit_call *call = &player->kit->call[number];
-    struct pair pair = player->buffers[own];
-    if (call->buffer_at != KIT_NONE)
-        pair.sent = player->memory + call->buffer_at;
-    if (call->received_at != KIT_NONE)
-        pair.received = player->memory + call->received_at;
-    else if (is_placed(call, functions[number].shape))
-        pair.received = pair.sent;
-    return pair;
+    const struct player_settings *settings = player->settings;
+    const struct function *function = &functions[made->call];
+    const struct kit_call *call = &player->kit->call[made->call];
+    struct found unused;
+    if (function->starts) {
+        make_once(player, made, &unused);
+        return;
+    }
+    if (function->shape < MESSAGE) /* a collective */
+        arrival_wait(settings->arrival, comm_of(player->objects, call->comm), settings->is_counted);
+    race_enter((int)made->call);
+    race_leave(make_once(player, made, &unused));
 }
 
 static void settle(const struct player *player, const struct kit_made *made)
 {
     const struct function *function = &functions[made->call];
-    bool restarts = function->shape == START || function->shape == STARTALL;
+    bool restarts = function->does == RESTARTING;
     const int *which = &player->kit->requests[made->first_request];
     for (int i = 0; i < (restarts ? kit_requests(made) : 1); i++) {
         int at = restarts || function->starts ? which[i] : player->program->requests;
@@ -709,32 +512,19 @@ static void settle(const struct player *player, const struct kit_made *made)
 
 static void make(struct player *player, const struct kit_made *made)
 {
-    const struct player_settings *settings = player->settings;
-    const struct kit_call *call = &player->kit->call[made->call];
     const struct function *function = &functions[made->call];
-    int blocking = player->program->requests;
-    int request = kit_requests(made) ? player->kit->requests[made->first_request] : blocking;
+    const int *which = &player->kit->requests[made->first_request];
     watch_enter(player->watched, made);
-    if (function->shape >= START)
-        handle(player, function, made);
-    else if (function->shape >= PROBE && function->shape <= IMPROBE)
-        look(player, function, call, &player->requests[request]);
-    else {
-        if (function->shape < SEND && !function->starts)
-            arrival_wait(settings->arrival, mpi_handle_load(&player->objects->comm[call->comm], 0),
-                         settings->is_counted);
-        if (!function->starts)
-            race_enter((int)made->call);
-        int error = move(player, function, call,
-                         buffers_of(player, made->call, function->starts ? request : blocking),
-                         &player->requests[request]);
-        if (!function->starts)
-            race_leave(error);
-        if (function->sets_up)
-            player->set_up[request] = made->call;
-    }
+    gather(player, which, kit_requests(made));
+    if (function->does == MOVING || function->does == TAKING)
+        move(player, made);
+    else
+        complete(player, made);
     if (function->shape == MRECV)
-        mpi_handle_store(&player->requests[request], mpi_abi.request_null);
+        mpi_handle_store(player->together, mpi_abi.request_null);
+    scatter(player, which, kit_requests(made));
+    if (function->sets_up)
+        player->set_up[*which] = made->call;
     watch_leave(player->watched);
 }
 
