@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import planted
 import pytest
-from commprof_report.run import rank_files
+from commprof_report.run import rank_files, sampled
 from commprof_report.run import run as reading
 from commprof_report.run.run import Run, run_open
 from planted import ROOT, Rank
@@ -87,8 +87,13 @@ def test_the_same_sums_are_read_in_parts(folder, in_parts):
 
 
 @pytest.mark.slow
-def test_samples_are_read_file_by_file(folder, in_parts):
-    assert in_parts(folder, parts=0, with_samples=True, most_samples=20_000).rows["sample"]
+@pytest.mark.parametrize("most, first, parts", [(20_000, 16, 7), (300, 16, 1), (300, 4, 5)])
+def test_the_same_samples_are_read_in_parts(folder, in_parts, monkeypatch, most, first, parts):
+    """Parts with more samples than the first files let expect are read again, file by file."""
+    monkeypatch.setattr(reading, "PARTS", first)
+    monkeypatch.setattr(sampled, "PARTS", first)
+    read = in_parts(folder, parts, with_samples=True, most_samples=most)
+    assert 0 < len(read.rows["sample"]) + len(read.rows["gpu_sample"]) <= most
 
 
 @pytest.mark.slow

@@ -52,7 +52,7 @@ from .rank_files import (
     runs_split,
     spawned_ranks,
 )
-from .sampled import MOST_SAMPLES, Thinning
+from .sampled import MOST_SAMPLES, PARTS, Thinning
 
 FILES_OF_PART = 128
 PAGE_OF_MANY = 1 << 16  # bytes of a page in a run of many files
@@ -166,40 +166,45 @@ def run_open(
 
 
 def _files_take(run: Run, files: Sequence[RankFile], with_histograms: bool) -> None:
-    """Counters of many files are read side by side (workers.py). Samples may be too many, and
-    ledgers change: they are read here."""
-    is_alone = run.thinning or any(file.is_ledger for file in files)
-    if not is_alone and len(files) > FILES_OF_PART:
-        _parts_take(run, files, with_histograms)
-        return
-    for file in watched(files, "reading", len(files)):
+    """Many files are read side by side (workers.py), after the first of them have told how many
+    samples there are. Ledgers change: they are read here."""
+    is_alone = len(files) <= FILES_OF_PART or any(file.is_ledger for file in files)
+    number = len(files) if is_alone else len(files) // PARTS if run.thinning else 0
+    for file in watched(files[:number], "reading", number):
         _file_take(run, file, with_histograms)
+    _parts_take(run, files[number:], with_histograms)
 
 
 def _parts_take(run: Run, files: Sequence[RankFile], with_histograms: bool) -> None:
     parts = [files[first : first + FILES_OF_PART] for first in range(0, len(files), FILES_OF_PART)]
-    read = partial(_part_read, run.path, with_histograms)
+    thinning = run.thinning.of_part() if run.thinning else None
+    read = partial(_part_read, run.path, with_histograms, thinning)
     answers = zip(parts, side_by_side(read, parts))
     for part, (database, notes) in watched(answers, "reading", len(parts), "parts"):
         try:
             with NamedTemporaryFile(prefix="commprof-") as aside:
                 aside.write(database)
                 aside.flush()
-                database_copy(run.connection, Path(aside.name), with_histograms=True, is_ours=True)
+                database_copy(run.connection, Path(aside.name), True, run.thinning, is_ours=True)
             run.notes += notes
+            if run.thinning:
+                run.thinning.added(run.connection, len(part))
         except (ReportError, OSError):  # each file of the part alone may fit into the run
             for file in part:
                 _file_take(run, file, with_histograms)
 
 
 def _part_read(
-    path: Path, with_histograms: bool, files: Sequence[RankFile]
+    path: Path, with_histograms: bool, thinning: Thinning | None, files: Sequence[RankFile]
 ) -> tuple[bytes, list[str]]:
-    """The counters of some ranks as a file of their own, incomplete if there is no space for it;
-    and notes."""
-    part = Run([path])
+    """Some ranks as a file of their own, incomplete if there is no space for it, empty if they have
+    too many samples; and notes."""
+    own = thinning and thinning.of_part()
+    part = Run([path], own)
     for file in files:
         _file_take(part, file, with_histograms)
+        if thinning and own and own.masks != thinning.masks:
+            return b"", []
     with NamedTemporaryFile(prefix="commprof-") as aside:
         with suppress(sqlite3.Error):
             database_write(part.connection, Path(aside.name))

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Container, Iterable, Sequence
 from contextlib import suppress
+from copy import copy
 from itertools import chain
 from sqlite3 import Connection, OperationalError
 from typing import Any
@@ -172,6 +173,13 @@ class Thinning:
         """Share of the run's time in which calls are retained."""
         return 0.5 ** bin(self.masks[CALLS]).count("1")
 
+    def of_part(self) -> Thinning:
+        """The same for some files that are read aside, as if these were all."""
+        part = copy(self)
+        part.masks, part.files = dict(self.masks), 1
+        part.files_read = part.retained = part.newest = 0
+        return part
+
     def expect(self, connection: Connection, tables: Sequence[str]) -> None:
         """Settles what is not read of the attached file `source`, before any of it is."""
         samples = _rows(connection, "count(*)", "source", tables)
@@ -217,12 +225,12 @@ class Thinning:
             for mask, log2 in masks:
                 rows[table] = in_windows(rank.start_unix_ns, mask, rows[table], time, log2)
 
-    def added(self, connection: Connection) -> None:
-        """A file was read. If there are too many samples now, more of them are left out."""
-        self.files_read += 1
+    def added(self, connection: Connection, files: int = 1) -> None:
+        """Files were read. If there are too many samples now, more of them are left out."""
+        self.files_read += files
         newest = _rows(connection, "max(rowid)")
         now = self.retained + newest - self.newest
-        is_first = self.files_read == self.files // PARTS >= PARTS
+        is_first = self.files_read == self.files // PARTS >= PARTS // 2
         if self.most is None or now * (PARTS if is_first else 1) <= self.most:
             return
         most = self.most // PARTS if is_first else self.most
