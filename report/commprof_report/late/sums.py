@@ -44,7 +44,7 @@ from .causes import Causes, Compared
 from .judgement import sums_row
 from .depends import Waits
 from .reading import CallInfo
-from .verdict import FEWEST_BLOCKS, Costs
+from .verdict import FEWEST_BLOCKS, Costs, fewest
 from .wait_split import NO_PROGRESS
 
 NOTHING = {"f": 0.0, "b": False, "i": NONE}
@@ -491,7 +491,8 @@ def run_row(sums: Sums, counted_ns: Mapping[int, int], inside: Cells, setting_up
     wait_ns, transfer_ns = float(sums.wait_ns[own].sum()), float(sums.transfer_ns[own].sum())
     sampled_ns = int((waits.wait_ns + waits.transfer_ns)[own].sum())
     estimated_ns = float((sums.wait_ns + sums.transfer_ns)[own & waits.is_estimate].sum())
-    sequence = grouped_by(sums, ["identity", "sequence"]).sequence
+    keys = ["identity", "sequence"]
+    of_all, of_own = grouped_by(sums, keys), grouped_by(sums, keys, lambda rows: own)
     is_counted, is_mpi = np.isin(inside.world_rank, [*counted_ns]), inside.is_in("library", "mpi")
     whole_ns, mpi_ns, background_ns = (
         inside.total_ns[is_counted & which].sum(dtype=object)
@@ -502,8 +503,8 @@ def run_row(sums: Sums, counted_ns: Mapping[int, int], inside: Cells, setting_up
     to_split_ns = whole_ns - int((setting_up.end_ns - setting_up.start_ns)[is_chosen].sum())
     return sums_row(
         ranks=len(counted_ns),
-        collectives=int((sequence > 0).sum()),
-        message_calls=int((sequence < 0).sum()),
+        collectives=int((of_all.sequence > 0).sum()),
+        message_calls=int((of_all.sequence < 0).sum()),
         total_ns=min(int(whole_ns), MOST_NUMBER),
         sampled_ns=sampled_ns,
         coverage=share(split_ns, max(to_split_ns, split_ns)),
@@ -515,16 +516,8 @@ def run_row(sums: Sums, counted_ns: Mapping[int, int], inside: Cells, setting_up
         estimate_share=share(estimated_ns, split_ns),
         background_share=share(background_ns, mpi_ns) or 0.0,
         counted_ns=min(int(all_counted_ns), MOST_NUMBER),
-        transfer_calls=_calls_of_half(sums, own),
+        transfer_calls=fewest(of_own.sum("transfer_ns"), 0.5),
     )
-
-
-def _calls_of_half(sums: Sums, own: Flags) -> int:
-    """The fewest collectives and calls for messages that have half of the transfer."""
-    operations = grouped_by(sums, ["identity", "sequence"], lambda rows: own)
-    largest_ns = np.sort(operations.sum("transfer_ns"))[::-1]
-    upto = int(np.searchsorted(np.cumsum(largest_ns), largest_ns.sum() / 2)) + 1
-    return upto if largest_ns.any() else 0
 
 
 def uncaused_ns(sums: Sums, ranks: Iterable[int]) -> int:

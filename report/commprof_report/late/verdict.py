@@ -39,6 +39,7 @@ from ..base import (
     gathered,
     grouped,
     np,
+    pairs,
     threshold,
     whole,
 )
@@ -146,6 +147,9 @@ NOBODY = Blame(None, [])
 # By a unit that was late at an arrival: arrival, unit, cost_ns. By arrival: compared, the number of
 # the set (-1: nobody was late); awaited, the unit that could have been late (-1: any).
 Compared = namedtuple("Compared", "arrival unit cost_ns compared awaited sets")
+# Arrivals of a block at which the same units could have been late, added up: by group of these, how
+# many units they are; by unit that was late in one: group, unit, cost_ns, in order of the groups.
+Blocks = namedtuple("Blocks", "sizes group unit cost_ns")
 
 
 def blame(
@@ -302,8 +306,13 @@ def enough_arrivals(ranks: int) -> int:
 def costliest_arrivals(costs: Costs, share: float) -> int:
     """The number of the costliest arrivals that together have this share of what these cost."""
     order, arrivals = grouped(costs.arrival)
-    upto_ns = np.cumsum(np.sort(arrivals.sum(costs.cost_ns[order]))[::-1])
-    return int(np.searchsorted(np.append(0.0, upto_ns), share * costs.whole_ns))
+    return fewest(arrivals.sum(costs.cost_ns[order]), share)
+
+
+def fewest(values: Floats, share: float) -> int:
+    """The number of the largest values that together have this share of all; 0: all are 0."""
+    upto = np.cumsum(np.append(0.0, np.sort(values)[::-1]))
+    return int(np.searchsorted(upto, share * upto[-1]))
 
 
 def late_arrivals(costs: Costs) -> int:
@@ -387,6 +396,7 @@ class Suspects:
         self.is_brief = persistence(costs) < BRIEF if is_brief is None else is_brief
         self.is_enough = late_arrivals(costs) >= FEWEST_BLOCKS
         self.chances: dict[int, float] = {}  # by unit, as soon as one was asked for
+        self.blocks: dict[tuple[bytes, bool], Blocks | None] = {}  # by arrivals, likewise
 
     def beyond_chance(self, level: float) -> tuple[list[int], float] | None:
         """The fewest units that cause most of the whole cost, each beyond chance; and the largest
@@ -440,14 +450,33 @@ class Suspects:
         """The bound of the probability that chance alone shows what a unit costs, corrected; at all
         arrivals, or at the costliest ones, which are the same whichever unit was late at them."""
         if unit not in self.chances:
-            compared, tested = self._compared, len(self.units)
-            number = int(np.flatnonzero(self.all == unit)[0])
-            p = _chance(compared, number, self.is_brief, 1 / tested)
+            tested, number = len(self.units), int(np.flatnonzero(self.all == unit)[0])
+            p = self._chance(number, 1 / tested, is_counted=None)
             if p * tested >= MOSTLY_LEVEL / 2:
-                costly = costliest(compared)
-                p = min(p, 2 * _chance(compared, number, self.is_brief, 1 / tested, costly))
+                p = min(p, 2 * self._chance(number, 1 / tested, self._is_costly))
             self.chances[unit] = min(1.0, tested * p)
         return self.chances[unit]
+
+    def _chance(self, unit: int, most: float, is_counted: Flags | None) -> float:
+        """The probability that a unit costs as much as this one or more, if units change places in
+        each block of the arrivals at which it could have been late: those that could have been late
+        at the same ones; 1 if it is at least `most`. is_counted: whether what an arrival costs
+        counts."""
+        compared = self._compared
+        is_own = np.array([*(unit in each for each in compared.sets), False])  # by set
+        own = np.flatnonzero(is_own[compared.compared] & np.isin(compared.awaited, (-1, unit)))
+        key = own.tobytes(), is_counted is None
+        if key not in self.blocks:
+            self.blocks[key] = _blocks(compared, own, self.is_brief, is_counted)
+        return _beyond(self.blocks[key], unit, most)
+
+    @cached_property
+    def _is_costly(self) -> Flags:
+        """The fewest arrivals that have most of the cost, and those that cost as much as one of
+        them: a unit that is late once a step is late at few of many."""
+        compared = self._compared
+        costs = np.bincount(compared.arrival, compared.cost_ns, len(compared.compared))
+        return (costs >= np.sort(costs)[-fewest(costs, MAJORITY)]) & (costs > 0)
 
     @cached_property
     def _compared(self) -> Compared:
@@ -487,52 +516,45 @@ class Suspects:
         return np.array([numbers.get(sets[key], -1) for key in keys], np.int64), list(numbers)
 
 
-def costliest(compared: Compared) -> Flags:
-    """The fewest arrivals that have most of the cost, and those that cost as much as one of them: a
-    unit that is late once a step is late at few of many."""
-    costs = np.bincount(compared.arrival, compared.cost_ns, len(compared.compared))
-    ordered = np.sort(costs)[::-1]
-    least = ordered[np.searchsorted(np.cumsum(ordered), MAJORITY * ordered.sum())]
-    return (costs >= least) & (costs > 0)
-
-
-def _chance(
-    compared: Compared, unit: int, is_brief: bool, most: float, is_counted: Flags | None = None
-) -> float:
-    """The probability that a unit costs as much as this one or more, if units change places in each
-    block of the arrivals at which it could have been late: those that could have been late at the
-    same ones; 1 if it is at least `most`. is_counted: whether what an arrival costs counts."""
-    is_own = np.array([*(unit in each for each in compared.sets), False])  # by set
-    own = np.flatnonzero(is_own[compared.compared] & np.isin(compared.awaited, (-1, unit)))
+def _blocks(
+    compared: Compared, own: Ints, is_brief: bool, is_counted: Flags | None
+) -> Blocks | None:
+    """own: arrivals. None: there are too few."""
     number = _number_of_blocks(len(own), is_brief)
     if number < FEWEST_BLOCKS:
-        return 1.0
+        return None
     block = np.repeat(np.arange(number), [end - begin for begin, end in spans(len(own), number)])
-    # arrivals of a block are added up at which the same units could have been late
     order, groups = grouped(block, compared.compared[own])
-    sizes = np.array([*map(len, compared.sets)])[compared.compared[own[order[groups.first]]]]
-    group_of = np.full(len(compared.compared), -1)
-    group_of[own[order]] = groups.of_row
-    is_late = group_of[compared.arrival] >= 0
-    late = np.flatnonzero(is_late if is_counted is None else is_late & is_counted[compared.arrival])
-    if not len(late):
+    own = own[order]
+    sizes = [len(compared.sets[number]) for number in compared.compared[own[groups.first]]]
+    row, late = pairs(own, compared.arrival)
+    if is_counted is not None:
+        is_late = is_counted[compared.arrival[late]]
+        row, late = row[is_late], late[is_late]
+    group, unit = groups.of_row[row], compared.unit[late]
+    order, sums = grouped(group, unit)
+    one = order[sums.first]
+    return Blocks(sizes, group[one], unit[one], sums.sum(compared.cost_ns[late[order]]))
+
+
+def _beyond(blocks: Blocks | None, unit: int, most: float) -> float:
+    """The probability that one of the units of a block costs as much as this one or more, added up
+    over blocks; 1 if it is at least `most`."""
+    if not blocks:
         return 1.0
-    group, late_unit = group_of[compared.arrival[late]], compared.unit[late]
-    order, sums = grouped(group, late_unit)
-    cost_ns, one = sums.sum(compared.cost_ns[late[order]]), order[sums.first]
-    own_ns = np.zeros(len(groups))
-    own_ns[group[one][late_unit[one] == unit]] = cost_ns[late_unit[one] == unit]
+    own_ns, is_own = np.zeros(len(blocks.sizes)), blocks.unit == unit
+    own_ns[blocks.group[is_own]] = blocks.cost_ns[is_own]
     own_ns[own_ns < threshold("late.slight") * own_ns.mean()] = 0
     if not own_ns.any():
         return 1.0
     # costs are rounded, whoever has them: to thousandths of what the unit costs
     part_ns = own_ns.sum() / 1000
     needed = int(np.rint(own_ns / part_ns).sum())
-    parts = np.minimum(np.rint(cost_ns / part_ns), needed).astype(np.int64)
-    of_group = Groups(group[one])
-    sizes = sizes[group[one][of_group.first]]
+    parts = np.minimum(np.rint(blocks.cost_ns / part_ns), needed).astype(np.int64)
+    of_group = Groups(blocks.group)
     below, beyond = np.ones(1), 0.0
-    for begin, number, size in zip(of_group.first, of_group.counts, sizes):
+    for begin, number in zip(of_group.first.tolist(), of_group.counts.tolist()):
+        size = blocks.sizes[blocks.group[begin]]
         chances = np.bincount(parts[begin : begin + number]) / size
         chances[0] += 1 - number / size
         upto = np.convolve(below, chances)

@@ -57,8 +57,7 @@ not begun or has ended (ABSENT); drawings do.
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Callable, Iterator
-from functools import cached_property
+from collections.abc import Iterator, Sequence
 from sqlite3 import Connection
 from typing import Dict
 
@@ -407,15 +406,14 @@ NOBODY = -1
 Piece = namedtuple("Piece", "begin_ns end_ns state call waits_for")
 
 
-class Timeline(namedtuple("Timeline", "points states calls waits sums texts")):
+class Timeline(namedtuple("Timeline", "points states_from calls waits sums texts")):
     """One rank's, on the run's time axis: it is in `states[i]` from points[i] to points[i + 1],
     outside MPI after that; and in which of `calls`, in which it `waits` for a rank. sums: at each
     point, the time in each state up to it."""
 
-    @cached_property
-    def states_from(self) -> Ints:
-        """From each point on."""
-        return np.append(self.states, OUTSIDE)
+    @property
+    def states(self) -> Ints:
+        return self.states_from[:-1]
 
     def with_negotiation(self, begins_ns: Ints, ends_ns: Ints) -> Timeline:
         """The calls from these begins to these ends, in order, are negotiation."""
@@ -424,25 +422,18 @@ class Timeline(namedtuple("Timeline", "points states calls waits sums texts")):
         is_own = (place >= 0) & (points < np.append(ends_ns, NONE)[place])
         is_own &= self.states != OUTSIDE
         states = np.where(is_own, NEGOTIATING, self.states)
-        return self._replace(states=states, sums=_sums(self.points, states))
+        return timeline(self.points[1:], states, self.calls, self.waits, self.texts)
 
-    def spent(self, until_ns: Ints) -> np.ndarray:
+    def place(self, times_ns: Ints) -> Ints:
+        """The point that each time is at or after; the first if it is before all."""
+        return np.maximum(0, self.points.searchsorted(times_ns, "right") - 1)
+
+    def spent(self, place: Ints, until_ns: Ints) -> np.ndarray:
         """The time in each state since the begin of the axis; they add up to it. A row for each
-        time."""
-        place = np.maximum(0, self.points.searchsorted(until_ns, "right") - 1)
+        time; place: of each."""
         spent = self.sums[place]
         spent[np.arange(len(place)), self.states_from[place]] += until_ns - self.points[place]
         return spent
-
-    def spent_between(self, since_ns: Ints, until_ns: Ints) -> np.ndarray:
-        spent = self.spent(np.concatenate([since_ns, until_ns]))
-        return spent[len(since_ns) :] - spent[: len(since_ns)]
-
-    def last_inside(self, times_ns: Ints) -> Ints:
-        """The times themselves at which it is not outside MPI, else the end of its last call."""
-        place = np.maximum(0, np.searchsorted(self.points, times_ns, "right") - 1)
-        is_outside = self.states_from[place] == OUTSIDE
-        return np.where(is_outside, self.points[place], times_ns)
 
     def pieces_between(self, since_ns: int, until_ns: int) -> int:
         """The number of pieces in which the rank is not outside MPI."""
@@ -467,21 +458,58 @@ class Timeline(namedtuple("Timeline", "points states calls waits sums texts")):
 
 
 class Lines(Dict[int, Timeline]):
-    """The timelines of ranks."""
+    """The timelines of ranks: parts of `whole`, each from its point first[rank] on."""
+
+    def __init__(
+        self,
+        ranks: Sequence[int],
+        begins: Ints,
+        ends_ns: Ints,
+        states: Ints,
+        calls: TextInts,
+        waits: Ints,
+        texts: Texts,
+    ) -> None:
+        """begins: where in the columns each rank has its own. It goes on in each state until that
+        end, one after the other; not at all if that is before."""
+        since_ns, upto_ns = np.zeros((2, len(ends_ns)), np.int64)
+        for begin, end in zip(begins, [*begins[1:], len(ends_ns)]):
+            np.maximum.accumulate(np.maximum(0, ends_ns[begin:end]), out=upto_ns[begin:end])
+            since_ns[begin + 1 : end] = upto_ns[begin : end - 1]
+        is_long = upto_ns > since_ns
+        states, calls, waits = states[is_long], calls[is_long], waits[is_long]
+        first = np.append(0, np.cumsum(is_long))[begins]
+        points = np.insert(upto_ns[is_long], first, 0)
+        states_from = np.insert(states, [*first[1:], len(states)], OUTSIDE)
+        sums = np.zeros((len(points), COUNT), np.int64)
+        later = np.delete(np.arange(len(points)), first + np.arange(len(first)))
+        sums[later, states] = points[later] - points[later - 1]
+        self.whole = Timeline(points, states_from, calls, waits, sums, texts)
+        self.first: dict[int, int] = {}
+        for place, (rank, begin, end) in enumerate(zip(ranks, first, [*first[1:], len(states)])):
+            own, pieces = slice(begin + place, end + place + 1), slice(begin, end)
+            sums[own].cumsum(axis=0, out=sums[own])
+            columns = points[own], states_from[own], calls[pieces], waits[pieces], sums[own]
+            self[rank], self.first[rank] = Timeline(*columns, texts), own.start
 
     def spent_between(self, world_ranks: Ints, since_ns: Ints, until_ns: Ints) -> np.ndarray:
         """For each row the time in each state (a row for each, a column for each state)."""
-        spent = np.empty((len(world_ranks), COUNT), np.int64)
-        return self._filled(spent, Timeline.spent_between, world_ranks, since_ns, until_ns)
+        times_ns = np.concatenate([since_ns, until_ns])
+        place = self._place(np.concatenate([world_ranks, world_ranks]), times_ns)
+        spent = self.whole.spent(place, times_ns)
+        return spent[len(since_ns) :] - spent[: len(since_ns)]
 
     def last_inside(self, world_ranks: Ints, times_ns: Ints) -> Ints:
-        return self._filled(np.empty_like(times_ns), Timeline.last_inside, world_ranks, times_ns)
+        """The times themselves at which a rank is not outside MPI, else the end of its last
+        call."""
+        place = self._place(world_ranks, times_ns)
+        is_outside = self.whole.states_from[place] == OUTSIDE
+        return np.where(is_outside, self.whole.points[place], times_ns)
 
-    def _filled(
-        self, found: Ints, ask: Callable[..., Ints], world_ranks: Ints, *times_ns: Ints
-    ) -> Ints:
+    def _place(self, world_ranks: Ints, times_ns: Ints) -> Ints:
+        found = np.empty_like(times_ns)
         for rank, own in by_rank(world_ranks):
-            found[own] = ask(self[rank], *(times[own] for times in times_ns))
+            found[own] = self.first[rank] + self[rank].place(times_ns[own])
         return found
 
 
@@ -541,27 +569,13 @@ def timelines(called: Called, waits: Waits, texts: Texts) -> Lines:
         _in_turn(nothing, nothing, calls.call, calls.call),
         _in_turn(nobody, nobody, np.where(last_rank == NONE, NOBODY, last_rank), nobody),
     )
-    lines = Lines()
-    for rank in called.ranks:
-        own = slice(*(4 * np.searchsorted(calls.world_rank, (rank, rank + 1))))
-        line_states, line_calls, line_waits = (column[own] for column in columns)
-        lines[rank] = timeline(ends_ns[own], line_states, line_calls, line_waits, texts)
-    return lines
+    begins = 4 * np.searchsorted(calls.world_rank, called.ranks)
+    return Lines(called.ranks, begins, ends_ns, *columns, texts)
 
 
 def timeline(ends_ns: Ints, states: Ints, calls: TextInts, waits: Ints, texts: Texts) -> Timeline:
-    """It goes on in each state until that end, one after the other; not at all if that is
-    before."""
-    upto_ns = np.maximum.accumulate(np.append(0, ends_ns))
-    is_long = upto_ns[1:] > upto_ns[:-1]
-    points, states = np.append(0, upto_ns[1:][is_long]), states[is_long]
-    return Timeline(points, states, calls[is_long], waits[is_long], _sums(points, states), texts)
-
-
-def _sums(points: Ints, states: Ints) -> np.ndarray:
-    sums = np.zeros((len(points), COUNT), np.int64)
-    sums[np.arange(1, len(points)), states] = np.diff(points)
-    return sums.cumsum(axis=0, out=sums)
+    """That of one rank, with pieces as those of Lines."""
+    return Lines([0], np.zeros(1, np.int64), ends_ns, states, calls, waits, texts)[0]
 
 
 def _unseen_until(called: Called) -> Ints:

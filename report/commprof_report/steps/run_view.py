@@ -150,7 +150,7 @@ def run_view(
             rank,
             begins[rank],
             ends[rank],
-            in_parts(np.pad(np.diff(line.spent(edges), axis=0), no_gpu), edges),
+            in_parts(np.pad(np.diff(line.spent(line.place(edges), edges), axis=0), no_gpu), edges),
             lanes.get(rank, {}),
         )
         for rank, line in lines.items()
