@@ -10,13 +10,11 @@ from pathlib import Path
 
 import planted
 import pytest
-from commprof_report.commands import QUESTIONS as COMMANDS
 from commprof_report.run import run as reading
 from commprof_report.run.database import BLOCK
 from planted import archive
 
 NODES = ("node-1-node17-5c3e09b1.tar", "node-1-node18-00000000.tar")
-NOT_OF_A_RUN = ("compare", "fleet", "top", "replay", "tune")
 
 
 @pytest.fixture
@@ -28,13 +26,10 @@ def of_nodes(run_folder, tmp_path) -> Path:
     return run
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in NOT_OF_A_RUN])
+@pytest.mark.parametrize("command", ("summary", "export"))
 def test_archives_read_like_the_ranks_own_files(report, run_folder, of_nodes, command):
-    more = ["--json"] if command == "export" else []
-    files, nodes = (report(command, run, *more) for run in (run_folder, of_nodes))
-    assert (nodes.status, nodes.err) == (files.status, files.err)
-    assert nodes.out == files.out.replace(str(run_folder), str(of_nodes))
+    files, nodes = (report(command, run, "--json") for run in (run_folder, of_nodes))
+    assert nodes == files
 
 
 def end_of_the_first_member(path: Path) -> int:

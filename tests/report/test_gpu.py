@@ -422,20 +422,6 @@ def test_what_ranks_that_share_a_gpu_did_is_said(report, tmp_path, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("table", ("run", "device", "kernel", "copy", "stream", "step", "window"))
-def test_databases_ledgers_and_a_merged_database_answer_the_same(report, tmp_path, table):
-    databases = planted.write_databases(tmp_path / "databases", planted.gpu_run())
-    ledgers = planted.write_ledgers(tmp_path / "ledgers", planted.gpu_run())
-    report("merge", databases, tmp_path / "all.db")
-    found = [
-        report("gpu", path, "--by", table, "--json").rows
-        for path in (databases, ledgers, tmp_path / "all.db")
-    ]
-    assert found[0] and found[0] == found[2]
-    assert table == "window" or found[0] == found[1]
-
-
-@pytest.mark.slow
 def test_the_page_has_a_section_on_gpus_where_there_are_any(report, run_folder, tmp_path):
     for name, folder, is_there in (
         ("with", planted.write_databases(tmp_path / "gpus", planted.gpu_run()), True),

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from pathlib import Path
-
 import planted
 import pytest
 from commprof_report.gpu import overlap
@@ -38,11 +35,6 @@ def without_numbers(tables: dict[str, list[tuple]]) -> dict[str, list[tuple]]:
         table: sorted((row[table in numbered :] for row in rows), key=repr)
         for table, rows in tables.items()
     }
-
-
-@pytest.fixture
-def gpu_folder(tmp_path) -> Path:
-    return planted.write_databases(tmp_path / "gpu", planted.gpu_run())
 
 
 @pytest.mark.slow
@@ -221,55 +213,3 @@ def test_single_activities_that_are_damaged_are_left_out_and_said(written, field
         f"{one.path}: 1 of its samples are damaged and left out"
         in run_open(one.path, with_samples=True).notes
     )
-
-
-# Databases from anyone
-
-
-BROKEN = {
-    "rank": "gpu_state = 'exploded'; gpu_records = -1; cost_gpu_end_ns = 'x'",
-    "call": "library = 'gloo'",
-    "communicator": "library = 'gloo'",
-    "cell": "memory_kind = 'disk'; memory_kind = 'host>host'; measure = 'gpu' WHERE cell = 1",
-    "sample": "device_start_ns = NULL WHERE device_start_ns IS NOT NULL; device_end_ns = "
-    "device_start_ns - 1; device_end_ns = 1 WHERE device_end_ns IS NULL; is_shared = 2 WHERE "
-    "is_shared IS NOT NULL",
-    "gpu_device": "uuid = x'00'; first_ns = -1; last_ns = 'x'; kernels = -1; communication_ns = -1",
-    "gpu_reading": "memory_used_bytes = -1; is_heat_limited = 2",
-    "gpu_busy": "ns = -1; is_in_mpi = is_in_mpi + 2",
-    "gpu_stream": "device = 'x'",
-    "gpu_kernel": "name = x'00'; is_communication = 2",
-    "gpu_activity": "kind = 'thought'; copy = 'to nobody'; is_graph = 2; min_ns = max_ns + 1; "
-    "volume_bytes = "
-    "(1 << 62) + 1",
-    "gpu_bucket": "bucket = bucket + 346",
-    "gpu_tracing": "end_ns = begin_ns - 1; ended = 'exploded'; clock_error_ns = -1",
-    "nccl_algorithm": "count = -1; is_folded = 2",
-    "gpu_sample": "world_rank = 77; end_ns = start_ns - 1; kind = ''; bytes = -1",
-    "gpu_sample_window": "begin_ns = end_ns + 1",
-}
-CHANGES = [(table, one) for table, all_ in BROKEN.items() for one in all_.split("; ")]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("table, change", CHANGES)
-def test_a_database_with_gpus_that_cannot_be_is_left_out(gpu_folder, table, change):
-    connection = sqlite3.connect(gpu_folder / "rank-1.db")
-    schema = connection.execute("PRAGMA schema_version").fetchone()[0]
-    connection.executescript(
-        "PRAGMA ignore_check_constraints = ON; PRAGMA writable_schema = ON; CREATE TEMP TABLE kept "
-        "AS SELECT name, sql FROM sqlite_master;"
-        "UPDATE sqlite_master SET sql = replace(sql, ' NOT NULL', '') WHERE type = 'table';"
-        f"PRAGMA schema_version = {schema + 1}; PRAGMA writable_schema = RESET; UPDATE {table} SET "
-        f"{change}; PRAGMA writable_schema = ON;"
-        "UPDATE sqlite_master SET sql = (SELECT sql FROM kept WHERE kept.name = "
-        "sqlite_master.name);"
-    )
-    connection.close()
-    run = run_open(gpu_folder, with_samples=True)
-    assert run.notes[0].startswith(
-        f"{gpu_folder}/rank-1.db: is damaged: impossible values in table {table}"
-    )
-    assert run.connection.execute(
-        "SELECT count(DISTINCT world_rank) FROM gpu_device"
-    ).fetchone() == (3,)

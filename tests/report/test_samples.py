@@ -433,34 +433,3 @@ def test_a_thinned_run_has_stretches_that_are_as_long_as_possible(busy):
     lengths = [length_ns for (length_ns,) in run.connection.execute(windows)]
     assert 4 <= len(lengths) <= 12 and max(lengths) >= SECOND / 4
     assert sum(lengths) == pytest.approx(run.thinning.share * SECONDS * SECOND, rel=0.3)
-
-
-# Databases from anyone
-
-
-BROKEN = {
-    "sample": "world_rank = 77; end_ns = start_ns - 1; start_ns = -1; end_ns = (1 << 62) + 1; "
-    "sequence = 0; completed_ns = start_ns - 1; bytes = -1; peer = -3; root = 'x'; call = x'00ff'; "
-    "tag = 'x'; number = 65536; signature = 65536",
-    "signature": "world_rank = 77; extent = 'x'; is_in_place = 2",
-    "sample_message": "world_rank = 77; direction = 'both'; number = 0; end_ns = start_ns - 1; "
-    "completed_ns = start_ns - 1; peer = -3",
-    "sample_start": "world_rank = 77; operation = 0; number = 0; completed_ns = start_ns - 1",
-    "sample_epoch": "object = 0; number = 0; partners = 0; end_ns = start_ns - 1",
-    "sample_window": "world_rank = 77; begin_ns = end_ns + 1",
-    "step": "world_rank = 77; step = -step; end_ns = begin_ns - 1",
-    "region_span": "world_rank = 77; region = 'x'",
-    "region": "name = x'00ff'",
-    "rank": "start_monotonic_ns = -1",
-}
-CHANGES = [(table, one) for table, all_ in BROKEN.items() for one in all_.split("; ")]
-
-
-@pytest.mark.parametrize("table, change", CHANGES)
-def test_a_database_with_samples_that_cannot_be_is_left_out(run_folder, table, change):
-    planted.execute(run_folder / "rank-1.db", f"UPDATE {table} SET {change}")
-    run = run_open(run_folder, with_samples=True)
-    said = f"{run_folder}/rank-1.db: is damaged: impossible values in table {table}"
-    assert run.notes[0].startswith(said)
-    ranks = run.connection.execute("SELECT count(DISTINCT world_rank) FROM sample")
-    assert ranks.fetchone() == (3,)

@@ -150,6 +150,8 @@ def test_what_is_counted_but_not_apart_is_no_loss(seen, report, tmp_path):
         ("cells", "merged", 2, ""),
         ("regions", "merged", None, "epoch/4096"),
     ]
+    said = "Less detail 2 cells merged into cells of several sizes or communicators, "
+    assert said in report("summary", tmp_path / "folded").prose
 
 
 def test_ranks_that_are_not_there_are_counted(seen):
