@@ -17,6 +17,7 @@ import compared_runs
 import planted
 import pytest
 from planted_job import Job
+from read_once import read_once
 
 
 def by_seed(seeds: Iterable[int], first: int) -> list:
@@ -71,16 +72,22 @@ def check(report, path: Path, run: object, *checks: tuple) -> None:
     """Each check: a command with its options; then words that its text has but for line breaks,
     and with --json values of its only row, Columns, the number of rows, or what holds of them."""
     paths = written(run, path)
-    for command, *expected in checks:
-        name, *options = shlex.split(command)
-        texts = [one for one in expected if isinstance(one, str)]
-        if texts:
-            answer = report(name, *paths, *options)
-            assert answer.status == 0, answer.err
-            for words in texts:
-                assert (words in answer.prose) != isinstance(words, No), (words, answer.out)
-        if len(texts) < len(expected):
-            check_rows(report(name, *paths, *options, "--json").rows, expected)
+    with read_once():
+        for command, *expected in checks:
+            name, *options = shlex.split(command)
+            check_answer(report, [name, *paths, *options], expected)
+
+
+def check_answer(report, words: list[object], expected: list[object]) -> None:
+    """words: a command line."""
+    texts = [one for one in expected if isinstance(one, str)]
+    if texts:
+        answer = report(*words)
+        assert answer.status == 0, answer.err
+        for text in texts:
+            assert (text in answer.prose) != isinstance(text, No), (text, answer.out)
+    if len(texts) < len(expected):
+        check_rows(report(*words, "--json").rows, expected)
 
 
 def check_rows(rows: list[dict], expected: list[object]) -> None:

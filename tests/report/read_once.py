@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from unittest import mock
 
-from commprof_report.commands import common, compare
+from commprof_report.commands import common, compare, steps
 from commprof_report.compare.figures import Figures
 from commprof_report.experiment.plan import folder_of
 from commprof_report.run import selection
@@ -17,19 +18,29 @@ from commprof_report.run import selection
 @contextmanager
 def read_once() -> Iterator[None]:
     """Inside, commands that read the same of a run with the same filters share it and its analyses,
-    as the sections of the page do; the first of them says what there is to say about its files,
-    which must stay as they are."""
+    as the sections of the page do; the first of them says what there is to say about its files. All
+    that is read with samples is read with histograms, too."""
     read: dict[str, common.Analysed] = {}
 
     def ask(view: common.View, arguments: argparse.Namespace) -> None:
+        opened = view.opened
+        if opened == common.SAMPLES or opened == steps.opened and not arguments.region:
+            opened = common.ALL
         filters = [getattr(arguments, name, None) for name in (*selection.FILTERS, "bins", "plot")]
-        key = repr((view.opened, arguments.run, filters))
-        known = read[key] = read.get(key) or common.Analysed(view.opened(arguments))
+        key = repr((opened, [*map(state_of, arguments.run)], filters))
+        known = read[key] = read.get(key) or common.Analysed(opened(arguments))
         if answer := view.answer(known, arguments):
             common.show(arguments, known.run, answer)
 
     with mock.patch.object(common.View, "__call__", ask):
         yield
+
+
+def state_of(run: Path) -> list[tuple]:
+    """Changes with the files of a run."""
+    files = sorted(run.iterdir()) if run.is_dir() else [run]
+    found = [(str(file), os.stat(file)) for file in files if file.exists()]
+    return [(name, about.st_ino, about.st_size, about.st_mtime_ns) for name, about in found]
 
 
 @contextmanager

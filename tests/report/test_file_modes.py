@@ -67,7 +67,7 @@ def test_the_strictest_of_the_inputs_counts(report, run):
     assert modes(made(report, run, MADE[0])) == {0o600}
 
 
-def test_a_comparison_is_as_private_as_its_runs(report, run, tmp_path):
+def test_a_comparison_is_as_private_as_its_runs(report, run, tmp_path, no_pictures):
     ranks = planted.training_run()
     for rank in ranks:
         rank.run_id = "job-2"

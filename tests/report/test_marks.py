@@ -12,6 +12,7 @@ from cases import of
 from commprof_report.late.marks import HANDED
 from negotiated import MS, STEP_NS, STEPS, WAIT, trained
 from planted_job import Job
+from read_once import read_once
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from truth import recordings
@@ -23,12 +24,17 @@ HANDS_OVER = "it hands its gradients over last in 39 of 39 steps. "
 @pytest.fixture
 def asked(report, tmp_path):
     """asked(job, command, words ...): its answer."""
+    path, jobs = tmp_path / "run.db", []
 
     def ask(job: Job, *words: object):
         command, *more = words
-        return report(command, job.write(tmp_path / "run.db"), *more)
+        if job not in jobs[-1:]:
+            jobs.append(job)
+            job.write(path)
+        return report(command, path, *more)
 
-    return ask
+    with read_once():
+        yield ask
 
 
 def text_of(asked, job: Job, command: str) -> str:

@@ -186,7 +186,9 @@ def in_flight(data: dict, rank: int) -> list[tuple[str, int, int]]:
     return found
 
 
-def test_operations_are_in_flight_to_their_completion_and_messages_between_them(page_of, tmp_path):
+def test_operations_are_in_flight_to_their_completion_and_messages_between_them(
+    page_of, tmp_path, no_pictures
+):
     data = timeline(page_of(flying(tmp_path)))
     assert in_flight(data, 0) == [("MPI_Isend", 2 * MS, 7 * MS)]
     assert in_flight(data, 1) == [("MPI_Irecv", 4 * MS, 9 * MS)]
@@ -194,7 +196,9 @@ def test_operations_are_in_flight_to_their_completion_and_messages_between_them(
 
 
 @pytest.mark.parametrize("until_ms", (10_000, 4_000))
-def test_what_was_not_sampled_is_not_drawn_as_time_outside_mpi(report, tmp_path, until_ms):
+def test_what_was_not_sampled_is_not_drawn_as_time_outside_mpi(
+    report, tmp_path, no_pictures, until_ms
+):
     """Nor after the last call. The twin is sampled to its end."""
     calls = [
         planted.Sample("MPI_Barrier", at * MS, at * MS + MS, sequence=at // 500, bytes=0)
@@ -214,7 +218,7 @@ def test_what_was_not_sampled_is_not_drawn_as_time_outside_mpi(report, tmp_path,
         assert unseen == ([] if is_seen else [(3_501 * MS, 10_000 * MS, UNSEEN, -1)])
 
 
-def test_the_timeline_of_a_large_run_is_bounded(small_page, monkeypatch):
+def test_the_timeline_of_a_large_run_is_bounded(small_page, monkeypatch, no_pictures):
     """Its four ranks make 320 calls each. The bounds are those of docs/SCHEMA.md, but for two
     orders of magnitude."""
     monkeypatch.setattr(run_view, "MOST_CELLS", 2_500)
@@ -355,7 +359,7 @@ def test_tables_sort_by_any_column_numbers_by_their_value(browser, page):
         assert values() == expected
 
 
-def test_the_page_opens_with_the_answers_and_names_no_options(page):
+def test_the_page_opens_with_the_answers_and_names_no_options(no_pictures, page):
     text = re.sub("<style>.*</style>|<script.*?</script>", "", page.read_text(), flags=re.S)
     answers = re.search('<dl class="answers">(.*?)</dl>', text)[1]
     heads = re.findall("<dt>([^<]+)", answers)

@@ -21,7 +21,7 @@ from fuzz import COMMANDS as WORDS
 from random_runs import RandomRun
 
 RUNS, EACH = 100, 3
-FIRST_RUNS, FIRST_PLANTED = 40, 4  # the others are slow
+FIRST_RUNS, FIRST_PLANTED = 24, 3  # the others are slow
 NUMBER = r"(\d[\d,]*\.?\d*)"
 TERM = rf"{NUMBER} [^=;+]*"
 SUM = re.compile(rf"{NUMBER} (?:ns|us|ms|s|min|h|d) = {TERM}(?:\+ {TERM})*")

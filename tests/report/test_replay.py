@@ -716,7 +716,8 @@ def test_a_kit_of_anybody_is_replayed_or_refused(tmp_path):
 
 def test_a_kit_that_unpacks_to_too_much_is_refused_in_little_memory(tmp_path):
     path = tmp_path / "job.kit"
-    path.write_bytes(signed("x" * (1 << 28)))
+    head = f"commprof-kit 1\nsha256 {'0' * 64}\n".encode()
+    path.write_bytes(gzip.compress(head) + (1 << 8) * gzip.compress((1 << 20) * b"x"))
     tracemalloc.start()
     with pytest.raises(ReportError, match="is too large"):
         kits.read(path)

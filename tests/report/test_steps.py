@@ -17,6 +17,7 @@ from commprof_report.steps.boundaries import Boundaries, Bounds, judged
 from commprof_report.steps.long_steps import explained, trend, why_longer
 from planted import Rank, SECOND, Span
 from planted_job import HostClock, Job as PlantedJob, Program, repeated
+from read_once import read_once
 from training import Job, MS, rank_of
 
 
@@ -51,10 +52,18 @@ def ddp_pair(**fields) -> list[Rank]:
 
 
 @pytest.mark.parametrize("name", training.JOBS)
-def test_the_steps_are_counted_and_named(steps, name):
+def test_the_steps_are_counted_and_named(report, tmp_path, name):
+    """Each has the largest call of one that was made."""
     make, period, is_handed_out = training.JOBS[name]
     job = make()
-    (row,) = steps(pair(job))
+    path = planted.write_databases(tmp_path / "run", pair(job))
+    with read_once():
+        (row,) = report("steps", path, "--json").rows
+        each = report("steps", path, "--per-step", "--json").rows
+    by_size = sorted(job.made, key=lambda call: call.bytes)
+    largest_ns = {call.step: call.last_ns for call in by_size if call.step is not None}
+    for one, (_, end_ns) in zip(each, sorted(largest_ns.items()), strict=True):
+        assert one["begin_ns"] < end_ns <= one["begin_ns"] + one["step_ns"]
     assert of(row, "steps delimited_by total_steps") == (len(job.step_ends), "calls", None)
     assert row["period"].endswith(period)
     kinds = row["evidence"].split("; ")
@@ -66,11 +75,12 @@ def test_the_steps_are_counted_and_named(steps, name):
 NOTHING = "1 loop, and nothing shows which is a step"
 
 
-def test_a_job_without_steps_says_so_and_why(report, tmp_path):
+@pytest.mark.parametrize("make", (training.poisson, training.random_mix, training.single_phase))
+def test_a_job_without_steps_says_so_and_why(report, tmp_path, make):
     why = "in the calls of rank 0: "
     none = {"steps": 0, "delimited_by": "", "p50_ns": None, "why": lambda said: why in said}
     said = ("steps", none, f"Steps none found: {why}")
-    check(report, tmp_path / "run", pair(training.poisson()), said, ("steps --per-step", 0))
+    check(report, tmp_path / "run", pair(make()), said, ("steps --per-step", 0))
 
 
 def unmarked_solver() -> list[Rank]:
@@ -369,8 +379,9 @@ def test_steps_and_late_agree_at_the_margin_of_chance(report, tmp_path):
             for _ in range(41)
         ]
         job = allreducing(4, lambda step, rank: round(late_ns[step][rank]))
-        folder = job.write(tmp_path / "run.db")
-        (late_run,), (row,) = (report(*words, folder, "--json").rows for words in BOTH)
+        path = job.write(tmp_path / "run.db")
+        with read_once():
+            (late_run,), (row,) = (report(*words, path, "--json").rows for words in BOTH)
         named.append((late_run["late_ranks"], row["slowest_ranks"]))
     assert {late for late, _ in named} == {None, "2"}  # else this test could not fail
     assert [late for late, _ in named] == [slowest for _, slowest in named]
