@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-
-import re
-
 import numpy as np
 import pytest
 import training
 from commprof_report.base import Columns, Texts
 from commprof_report.loops.levels import Kind, find_loops
 from commprof_report.steps import lines
-from commprof_report.steps.stepping import VISITS, Found, steps_of
+from commprof_report.steps.stepping import VISITS, steps_of
 from training import Job
 
 LEAST_BULK = 100  # bytes; what control traffic is, is another test's concern
 ROOTED = ("MPI_Bcast", "MPI_Gather", "MPI_Reduce", "MPI_Barrier", "MPI_File_write_at")
 
 
-def calls_of(job: Job, keep=lambda sequence: True) -> tuple[lines.OwnCalls, Columns, Texts]:
-    """The calls; where `keep` leaves a number out something is missing in between."""
-    made = [one for one in job.made if one.sequence is not None and keep(one.sequence)]
+def calls_of(job: Job) -> tuple[lines.OwnCalls, Columns, Texts]:
+    made = [one for one in job.made if one.sequence is not None]
     sequence = np.array([one.sequence for one in made])
     texts = Texts()
     call = texts.all([one.call for one in made])
@@ -34,9 +30,8 @@ def calls_of(job: Job, keep=lambda sequence: True) -> tuple[lines.OwnCalls, Colu
     start = np.array([one.begin_ns for one in made])
     end = np.where(is_bulk, [one.last_ns for one in made], [one.end_ns for one in made])
     none_known = np.zeros(len(made), np.int64)
-    part = np.cumsum(sequence != np.append(0, sequence[:-1]) + 1)
     what = (call, call, similar, similar, kind, is_bulk, sizes, none_known)
-    own = lines.OwnCalls(*what, sequence, part, start, end)
+    own = lines.OwnCalls(*what, sequence, none_known, start, end)
     none = np.zeros(len(texts.texts), bool)
     is_reduction = np.array([lines.is_reduction(name) for name in texts.texts])
     is_bcast = np.array([name == "MPI_Bcast" for name in texts.texts], bool)
@@ -50,42 +45,9 @@ def calls_of(job: Job, keep=lambda sequence: True) -> tuple[lines.OwnCalls, Colu
     return own, about, texts
 
 
-def found_in(job: Job, keep=lambda sequence: True) -> tuple[Found, list[set]]:
-    """The bulk calls of each step, by the step that made them."""
-    own, *others = calls_of(job, keep)
-    found = steps_of(own, *others, False, (), f"train.py --steps {len(job.step_ends)}")
-    spans = zip(found.spans.first.tolist(), found.spans.end.tolist()) if found.spans else ()
-    made = [one for one in job.made if one.sequence is not None and keep(one.sequence)]
-    return found, [
-        {
-            made[place].step
-            for place in range(first, end)
-            if made[place].step is not None and made[place].bytes >= LEAST_BULK
-        }
-        for first, end in spans
-    ]
-
-
-IN_BULK = [name for name in training.JOBS if name != "solver"]
-
-
 def test_no_loop_spans_a_hole():
     loops = find_loops(np.array([1, 2, 1, 2]), np.array([0, 0, 1, 1]))
     assert loops.bodies == []
-
-
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("name", IN_BULK)
-def test_every_step_is_found_once_and_whole(name, seed):
-    make, period, is_handed_out = training.JOBS[name]
-    job = make(seed=seed)
-    found, steps = found_in(job)
-    evidence = "bytes of the parameters" if is_handed_out else "command line"
-    assert evidence in found.evidence and found.why == ""
-    assert [len(inside) for inside in steps] == [1] * len(steps)
-    assert [min(inside) for inside in steps] == list(range(len(job.step_ends)))
-    calls = sum(map(int, re.findall(r"(\d+) bulk", period)))
-    assert round(sum(found.functions.values())) == calls
 
 
 def test_parameters_handed_out_before_a_few_steps_do_not_hide_them():
@@ -95,9 +57,9 @@ def test_parameters_handed_out_before_a_few_steps_do_not_hide_them():
         job.compute(30 * training.MS)
         for size in (2_504_752, 1_181_696, 156_288):
             job.call("Allreduce", size, step)
-    found, steps = found_in(job)
+    found = steps_of(*calls_of(job), False)
     assert found.functions == {"MPI_Allreduce": 3}
-    assert (len(steps), found.confidence) == (12, 1.0)
+    assert (len(found.spans), found.confidence) == (12, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -181,27 +143,3 @@ def test_a_region_that_is_visited_once_a_step_and_has_most_of_the_time_is_eviden
         (20, ("--loop",)),
         (240, ("--loop",)),
     ]
-
-
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize(
-    "make", [training.random_mix, training.poisson, training.single_phase, training.Job]
-)
-def test_a_job_without_steps_has_none(make, seed):
-    found, steps = found_in(make(seed=seed))
-    assert (found.spans, found.evidence) == (None, ()) and found.why
-
-
-@pytest.mark.parametrize("name", ["ddp", "one allreduce", "transformer"])
-def test_no_step_spans_a_gap(name):
-    """Every third block of 64 or 1024 has samples."""
-    job = training.JOBS[name][0](steps=400 if name != "transformer" else 100)
-    size = 1024 if name == "transformer" else 64
-    found, steps = found_in(job, lambda sequence: (sequence - 1) // size % 3 == 0)
-    assert found.evidence
-    assert {len(inside) for inside in steps} == {1}
-    kept = {one.step for one in job.made if one.step is not None}
-    for one in job.made:
-        if one.step is not None and one.sequence and (one.sequence - 1) // size % 3:
-            kept.discard(one.step)
-    assert len(kept & {min(inside) for inside in steps}) >= 0.8 * len(kept)
