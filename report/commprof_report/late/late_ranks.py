@@ -118,7 +118,7 @@ class Late:
     """The ranks that a run waits for, of all, whatever was selected; and the rows of the selected
     ranks. The run must have been opened with samples.
 
-    split, sums        waiting and transfer, without root causes and with them
+    split, sums        waiting and transfer, and their sums with root causes
     lines              of the whole run whatever was selected
     retimed            the calls played again
     of_all             rows of all ranks
@@ -191,7 +191,8 @@ class Late:
         )
         is_rooted = known.which(waits.call, texts, lambda call: call.is_rooted)
         self.lines = timelines(found.called, waits.take(~is_nccl), texts)
-        self.sums = self.split.sums.with_causes(root_causes(waits, self.lines, is_nccl, is_all))
+        self.sums: Sums = self.split.sums
+        self.sums.add(root_causes(waits, self.lines, is_nccl, is_all))
         self.retimed = retimed(
             self.connection, self.alignment, known, found, self.split.run.sampled_share
         )
@@ -356,7 +357,7 @@ class Late:
         in_calls = in_files(self.lines, named.ranks)
         called = self.split.of_all.called
         # readings are those of the main thread
-        is_beside = len(called.calls) < len(called.of_threads) and is_beside_main(self.split.run)
+        is_beside = len(called.calls) < len(called.every) and is_beside_main(self.split.run)
         is_read = not in_calls and (self.last or not is_beside)
         return reason(self.connection, named.ranks, last=self.last) if is_read else in_calls
 
@@ -443,7 +444,7 @@ def split(run: Selection, alignment: Alignment) -> Split:
     inside = chosen.whole.take(is_left & is_inside(chosen.whole))
     sums = scale(connection, about, inside, waits, np.flatnonzero(is_chosen), texts)
     counted_ns = dict(sorted(chosen.counted.items()))
-    calls = of_all.called.set_up
+    calls = of_all.called.every.take(of_all.called.is_set_up)
     calls = calls.take(chosen.are_left(texts, call=calls.call))
     row = run_row(sums, counted_ns, inside, calls)
     return Split(about, of_all, sums, list(counted_ns), inside, row)

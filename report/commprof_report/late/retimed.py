@@ -221,7 +221,8 @@ def retimed(
     sampled_share: float | None,
 ) -> Retimed:
     waits, texts, collectives = split.waits, split.texts, split.sure
-    run = _Run(connection, alignment, known, split.called.set_up, texts)
+    set_up = split.called.every.take(split.called.is_set_up)
+    run = _Run(connection, alignment, known, set_up, texts)
     windows = without_holes(*holes_aligned(connection, alignment)[1:])
 
     def part(played: Played, windows: Ints, own: Collectives, is_host: bool) -> Part | None:
@@ -285,7 +286,7 @@ def _part(
 
 def _on_host(called: Called, alignment: Alignment, windows: Ints) -> Played:
     """Polls count as part of the call that they came before."""
-    samples = called.of_threads
+    samples = called.every.take(~called.is_set_up)
     samples = samples.take(np.lexsort((samples.thread, samples.world_rank)))
     start_ns = alignment.aligned(samples.world_rank, samples.start_ns)
     is_poll = (samples.polled_ns != NONE) & (samples.start_ns == samples.polled_since_ns)

@@ -185,26 +185,24 @@ class Sums(Table):
         factor: Floats,
         exact: Columns,
         texts: Texts,
-        causes: Causes | None = None,
     ) -> None:
         """waits: those rows of the run's Waits. factor: how many nanoseconds one sampled nanosecond
         of this rank, call and communicator represents. exact: the time of all calls of a rank on a
-        communicator. causes: of these waits."""
+        communicator."""
         super().__init__(waits, texts)
         self.rows, self.waits, self.factor, self.exact = rows, waits, factor, exact
-        nothing = waits.wait_ns[:0]
-        self.causes = causes or Causes(wait=nothing, cause_rank=nothing, caused_ns=nothing * 1.0)
         self.wait_ns, self.transfer_ns = (
             self.waits.wait_ns * self.factor,
             self.waits.transfer_ns * self.factor,
         )
-        self.caused_ns = self.causes.caused_ns * self.factor[self.causes.wait]
+        nothing = waits.wait_ns[:0]
+        self.add(Causes(wait=nothing, cause_rank=nothing, caused_ns=nothing * 1.0))
 
-    def with_causes(self, causes: Causes) -> Sums:
+    def add(self, causes: Causes) -> None:
         """causes: of the run's waits."""
         wait = found_in((causes.wait,), (self.rows,))
-        own = causes.changed(wait=wait).take(wait >= 0)
-        return Sums(self.rows, self.waits, self.factor, self.exact, self.texts, own)
+        self.causes = causes.changed(wait=wait).take(wait >= 0)
+        self.caused_ns = self.causes.caused_ns * self.factor[self.causes.wait]
 
     def of_ranks(self, ranks: Iterable[int]) -> Flags:
         return np.isin(self.waits.world_rank, list(ranks))
@@ -323,12 +321,12 @@ def call_rows(
 
 def _timed(sums: Sums) -> Columns:
     """The terms of call_rows: the exact time of blocking collectives, waits, and their causes."""
-    waits, exact, of_cause = sums.waits, sums.exact, sums.waits.take(sums.causes.wait)
+    waits, exact = sums.waits, sums.exact
     spent_ns = sums.wait_ns + sums.transfer_ns
     completes = ~waits.is_blocking_collective
 
-    def keys(rows: Columns) -> dict[str, np.ndarray]:
-        return {name: getattr(rows, name) for name in ("identity", "call", "world_rank")}
+    def keys(rows: Columns, place: slice | Ints = slice(None)) -> dict[str, np.ndarray]:
+        return {name: getattr(rows, name)[place] for name in ("identity", "call", "world_rank")}
 
     return stacked(
         {
@@ -347,7 +345,7 @@ def _timed(sums: Sums) -> Columns:
             "timed_ns": np.where(completes, spent_ns, 0.0),
         },
         {
-            **keys(of_cause),
+            **keys(waits, sums.causes.wait),
             "cause_rank": sums.causes.cause_rank,
             "caused_ns": sums.caused_ns,
         },
@@ -538,17 +536,17 @@ def arrival_costs(sums: Sums, compared: Compared, infos: Mapping[str, CallInfo])
     mean_factor = operations.sum("factor") / operations.groups.counts
     group = found_in((compared.identity, compared.sequence), operations.keys)
     compared, mean_factor = compared.take(group >= 0), mean_factor[group[group >= 0]]
-    of_wait = waits.take(causes.wait)
+    wait = causes.wait
     rows = stacked(
         {
-            "identity": of_wait.identity,
-            "sequence": of_wait.sequence,
-            "call": of_wait.call,
-            "last": of_wait.last_rank,
+            "identity": waits.identity[wait],
+            "sequence": waits.sequence[wait],
+            "call": waits.call[wait],
+            "last": waits.last_rank[wait],
             "cause_rank": causes.cause_rank,
-            "arrival_ns": of_wait.start_ns + of_wait.wait_ns,
+            "arrival_ns": waits.start_ns[wait] + waits.wait_ns[wait],
             "cost_ns": sums.caused_ns,
-            "compared_ns": np.where(is_any[causes.wait], sums.caused_ns, 0.0),
+            "compared_ns": np.where(is_any[wait], sums.caused_ns, 0.0),
             "sampled_ns": causes.caused_ns,
         },
         {

@@ -514,9 +514,9 @@ class Lines(Dict[int, Timeline]):
 
 
 # `calls` of each rank's thread that is its timeline (threads: by rank), in order of time; start_ns:
-# on the run's axis; states: of those that are not split. of_threads: of all threads, likewise,
-# without those that set up (set_up). gaps: by rank begins and ends of times without samples.
-Called = namedtuple("Called", "of_threads set_up threads calls start_ns states gaps ranks")
+# on the run's axis; states: of those that are not split. every: of all threads, likewise;
+# is_set_up: which of them set up. gaps: by rank begins and ends of times without samples.
+Called = namedtuple("Called", "every is_set_up threads calls start_ns states gaps ranks")
 
 
 def called(
@@ -527,11 +527,10 @@ def called(
     every = samples.take(~known.which(samples.call, texts, lambda call: call.library == "nccl"))
     threads = followed(connection, every)
     calls = every.take(is_on(every, threads))
-    is_set_up = are_setting_up(every, known, texts)
     rank, begins, ends = holes_aligned(connection, alignment, threads)
     return Called(
-        every.take(~is_set_up),
-        every.take(is_set_up),
+        every,
+        are_setting_up(every, known, texts),
         threads,
         calls,
         alignment.aligned(calls.world_rank, calls.start_ns),
@@ -565,7 +564,7 @@ def timelines(called: Called, waits: Waits, texts: Texts) -> Lines:
             outside,
             outside + WAITING,
             np.where(is_split & (states != FILES), TRANSFER, states),
-        ),
+        ).astype(np.int8),
         _in_turn(nothing, nothing, calls.call, calls.call),
         _in_turn(nobody, nobody, np.where(last_rank == NONE, NOBODY, last_rank), nobody),
     )
