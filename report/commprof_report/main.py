@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import gc
 import os
 import re
@@ -67,7 +66,8 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser_build(names: Iterable[str] = tuple(QUESTIONS)) -> Parser:
-    """These commands have options; their modules are imported."""
+    """These commands have options; their modules are imported. Only without any are the others
+    there, for help to list them."""
     parser = Parser(
         prog=PROGRAM,
         description=__doc__,
@@ -81,13 +81,13 @@ def parser_build(names: Iterable[str] = tuple(QUESTIONS)) -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
-    for name, question in QUESTIONS.items():
-        if name not in names:
-            subparsers.add_parser(name, help=question)
-            continue
+    known = [name for name in QUESTIONS if name in names]
+    for name in () if known else QUESTIONS:
+        subparsers.add_parser(name, help=QUESTIONS[name])
+    for name in known:
         subparser = subparsers.add_parser(
             name,
-            help=question,
+            help=QUESTIONS[name],
             description=help_of(name),
             formatter_class=Help,
             allow_abbrev=False,
@@ -107,6 +107,8 @@ def with_default_command(words: list[str]) -> list[str]:
         end = "--" if words[0] in ("compare", "html", "replay") else None
         return [SEPARATOR if word == end else word for word in words]
     if words and re.fullmatch("[a-z]+", words[0]) and not os.path.lexists(words[0]):
+        import difflib  # not at the top: it is slow to import
+
         near = [name for name in QUESTIONS if name.startswith(words[0])]
         near = near or difflib.get_close_matches(words[0], QUESTIONS, 1)
         way = f"did you mean {near[0]}?" if near else f"the commands are {', '.join(QUESTIONS)}"

@@ -22,7 +22,6 @@ import re
 import sqlite3
 import sys
 import time
-import traceback
 from collections import namedtuple
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -212,6 +211,8 @@ def attempt(name: str, analysis: Callable[..., Value], *given: Any, **more: Any)
     except Exception as error:
         if is_worker.get():
             raise
+        import traceback  # not at the top: it is slow to import
+
         if sys.flags.dev_mode:
             traceback.print_exc()
         ours = [
