@@ -216,8 +216,8 @@ def _database_check(path: Path, header: bytearray, made: Made) -> tuple[int, boo
             )
             raise ReportError(path, f"is damaged: commprof's {kind} '{name}' {what}")
     # no indexes: SQLite would use them, and what they say may differ from their tables
-    added_by_merge = _entries_after(query.text("run/views"))
-    return version, {*theirs} <= {*ours, *added_by_merge}
+    added = {*theirs}.difference(ours)
+    return version, not added or added <= {*_entries_after(query.text("run/views"))}
 
 
 # rows of sqlite_master: kind (a table, an index, ...), name, the statement that created it, and its
@@ -244,9 +244,10 @@ def _entries_after(script: str) -> list[tuple[str, ...]]:
     return _entries(_made(_after(script)))
 
 
+@lru_cache
 def _after(script: str) -> sqlite3.Connection:
-    """A database in memory that is what a script makes of it."""
-    connection = sqlite3.connect(":memory:")
+    """A database in memory that is what a script makes of it; all threads read it."""
+    connection = sqlite3.connect(":memory:", check_same_thread=False)
     connection.executescript(script)
     return connection
 
