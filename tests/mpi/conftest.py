@@ -77,14 +77,19 @@ def profile(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> Callable[...,
 
 @pytest.fixture(scope="session")
 def plain(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Outcome]:
-    """plain("program", ranks, *arguments, env={...}): the program's outcome without the
-    profiler."""
+    """plain("program", ranks, *arguments, env={...}): the program's outcome without the profiler;
+    the same again for the same request."""
+    outcomes: dict[object, Outcome] = {}
 
     def unprofiled(
         program: str, ranks: int, *arguments: str, env: dict[str, str] | None = None
     ) -> Outcome:
         skip_if_faulty(mpi, program, arguments)
-        folder = tmp_path_factory.mktemp(f"{mpi.name}-plain")
-        return launch(mpi, ranks, [*command_for(mpi, program), *arguments], folder, env or {})
+        asked = (program, ranks, arguments, tuple((env or {}).items()))
+        if asked not in outcomes:
+            folder = tmp_path_factory.mktemp(f"{mpi.name}-plain")
+            command = [*command_for(mpi, program), *arguments]
+            outcomes[asked] = launch(mpi, ranks, command, folder, env or {})
+        return outcomes[asked]
 
     return unprofiled

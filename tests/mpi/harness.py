@@ -11,9 +11,9 @@ import sqlite3
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -343,6 +343,15 @@ def profiled(mpi: Mpi, ranks: int, command: Iterable[object], folder: Path, **se
     environment = {"COMMPROF_OUTPUT": str(folder / "run"), **settings}
     outcome = launch(mpi, ranks, list(map(str, command)), folder, environment)
     return Run(ranks, folder / "run", outcome)
+
+
+def profiled_each(
+    mpi: Mpi, commands: Sequence[Sequence[object]], folder: Path, **settings: str
+) -> Run:
+    """The same, where each rank has a command of its own."""
+    first, *others = commands
+    command = [*first, *(word for each in others for word in (":", "-n", "1", *each))]
+    return replace(profiled(mpi, 1, command, folder, **settings), ranks=len(commands))
 
 
 def calls_in_ledger(path: Path) -> Counter[str]:

@@ -302,9 +302,6 @@ call Barrier@MPI_COMM_WORLD: 1x0
 call Barrier@kept: 2x0
 ask SELECT name FROM communicator WHERE is_freed: kept
 
-probing 2 some
-call Allreduce: 6x4
-
 endless_communicators:99000 1 some slow
 call Comm_free: 99000x0
 call Comm_dup, Comm_split, Comm_create_group: 33000x0
@@ -476,12 +473,18 @@ def counted(run, measure, on_communicators=False):
     return calls
 
 
+SLOW = {name for program in PROGRAMS if "slow" in program.options for name in program.names}
+
+
+def marks_of(name):
+    return [pytest.mark.slow] if name in SLOW else []
+
+
 def with_counts(chosen, marks=pytest.mark.slow):
     """Each program as it is, and with large counts where it has these."""
     for program in chosen:
         for name in program.names:
-            slow = [pytest.mark.slow] if "slow" in program.options else []
-            yield pytest.param(program, name, id=name, marks=slow)
+            yield pytest.param(program, name, id=name, marks=marks_of(name))
             if {"large", "forms"} & {*program.options}:
                 yield pytest.param(program, f"{name}_large", id=f"{name}_large", marks=marks)
 
@@ -605,7 +608,11 @@ def peer(text):
     return Peer(f"MPI_{call}", direction, int(which), int(count), int(size))
 
 
-@pytest.mark.parametrize("line", PEERS.strip().splitlines(), ids=lambda line: line.split(":")[0])
+def peers_of_a_rank(line):
+    return pytest.param(line, id=line.split(":")[0], marks=marks_of(line.split()[0]))
+
+
+@pytest.mark.parametrize("line", map(peers_of_a_rank, PEERS.strip().splitlines()))
 def test_every_message_has_the_world_rank_of_its_partner(mpi, profile, line):
     (name, ranks, which), texts = line.split(":")[0].split(), line.partition(":")[2].strip()
     if name in NEED:
@@ -674,6 +681,42 @@ def test_sums_over_calls_have_what_the_starts_moved(mpi, profile, program, needs
     assert {call: volume for call, volume in volumes.items() if volume} == moved
     of_ranks = rows("ranks", "--per-rank", run.folder)
     assert [row["volume_bytes"] for row in of_ranks] == [sum(moved.values()), 0]
+
+
+# What the programs of the table say and call besides
+
+
+def test_the_outputs_that_are_compared_mean_something(plain):
+    assert plain("null_pointers", 1).stdout.count("class") >= 23
+    said = plain("generalized", 1).stdout
+    assert (said.count("cancelled 1"), said.count("count 3 cancelled 0")) == (4, 3)
+    lines = plain("guarded_statuses", 1).stdout.splitlines()
+    assert len(lines) == 14 + 22 + 5 + 5
+    # where MPI leaves MPI_ERROR alone it is not there
+    assert any("error 0" in line for line in lines)
+    assert sum("count 1" in line and "error" not in line for line in lines) > 5
+    assert plain("throwing_handler", 2).stdout == "caught 100\n" * 2
+    assert plain("attribute_callbacks", 2).stdout == "cleaned up\n" * 2
+
+
+def test_what_callbacks_of_the_job_call_counts(profile):
+    assert profile("generalized", 1).counts("MPI_Barrier")[0] > 0
+    run = profile("throwing_handler", 2)
+    assert all(count > 0 for count in run.counts("MPI_Barrier"))
+    assert run.counts("MPI_Send") == [50, 50]  # those whose handler returned
+
+
+def test_python_s_messages_of_objects_are_one_send_matched_by_a_probe(profile, mpi):
+    if not mpi.has_mpi4py:
+        pytest.skip(f"no mpi4py for {mpi.name} here")
+    run = profile("mpi4py_calls", 2)
+    assert run.counts("MPI_Send") == [4, 0]
+    assert run.counts("MPI_Mprobe") == run.counts("MPI_Mrecv") == [0, 1]
+    (pickled,) = run.cells(1, "MPI_Mrecv")
+    assert pickled.bytes in run.sizes("MPI_Send")[0]
+    assert {cell.bytes: cell.count for cell in run.cells(1, "MPI_Recv")} == {40: 3}
+    named = run.communicator(0, "backwards")
+    assert (named.world_ranks, named.is_freed) == ([1, 0], 1)
 
 
 # Statuses, sizes and languages

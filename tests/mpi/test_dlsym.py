@@ -7,81 +7,87 @@ from pathlib import Path
 
 import pytest
 
-from .harness import COMMPROF_RUN, LIBRARY, PROGRAMS, Run, compile_program, profiled
+from .harness import (
+    COMMPROF_RUN,
+    LIBRARY,
+    PROGRAMS,
+    Outcome,
+    Run,
+    compile_program,
+    profiled,
+    profiled_each,
+)
 from .libraries import SYSTEM_PYTHON
 
 RANKS = 2
+WITH, WITHOUT = (str(COMMPROF_RUN),), (str(COMMPROF_RUN), "--no-dlsym")
+PRELOADS = [(), (LIBRARY,)]  # by commprof-run, and by hand
 
 
-def opens_mpi(mpi, *options, mode="LOCAL"):
+def opens_mpi(mpi, mode="LOCAL"):
     mpi.require_soname_in_search_path()
     flags = (f"-DMODE=RTLD_{mode}", "-Wl,--as-needed", "-ldl")
     program = compile_program(mpi, "opens_mpi", *flags, suffix=f"-{mode}")
     assert b"libmpi" not in subprocess.check_output(["readelf", "-d", program])
-    return [*options, program, mpi.soname]
+    return [str(program), RANKS, mpi.soname]
 
 
-def ctypes_program(mpi, *options):
+def ctypes_program(mpi):
     mpi.require_soname_in_search_path()
-    return [*options, SYSTEM_PYTHON, PROGRAMS / "opens_mpi_ctypes.py", mpi.soname]
+    return [SYSTEM_PYTHON, RANKS, str(PROGRAMS / "opens_mpi_ctypes.py"), mpi.soname]
 
 
-def run(mpi, command, folder: Path) -> Run:
-    ran = profiled(mpi, RANKS, command, folder)
+def run(mpi, start, command, folder: Path) -> Run:
+    program, ranks, *arguments = command
+    ran = profiled(mpi, ranks, [*start, program, *arguments], folder)
     assert ran.outcome.exit_status == 0, ran.outcome
     return ran
 
 
-WITH, WITHOUT = (str(COMMPROF_RUN),), (str(COMMPROF_RUN), "--no-dlsym")
-BY_HAND = ("env", f"LD_PRELOAD={LIBRARY}")
+def lines(outcome: Outcome) -> list[str]:
+    return sorted(outcome.stdout.splitlines())
 
 
-def lines(ran: Run) -> list[str]:
-    return sorted(ran.outcome.stdout.splitlines())
-
-
-@pytest.mark.parametrize(("start", "mode"), [(WITH, "LOCAL"), (BY_HAND, "GLOBAL")])
-def test_functions_looked_up_in_an_opened_library_are_counted_exactly(mpi, start, mode, tmp_path):
-    ran = run(mpi, opens_mpi(mpi, *start, mode=mode), tmp_path)
+@pytest.mark.parametrize(("preload", "mode"), zip(PRELOADS, ["LOCAL", "GLOBAL"]))
+def test_functions_looked_up_in_an_opened_library_are_counted_exactly(mpi, profile, preload, mode):
+    ran = profile(*opens_mpi(mpi, mode), preload=preload)
     made = [ran.counts(f"MPI_{call}") for call in ("Allreduce", "Send", "Recv", "Barrier")]
     assert made == [[9, 9], [3, 3], [3, 3], [1, 1]]
     assert {size: count for size, (count, _) in ran.sizes("MPI_Send")[0].items()} == {40: 3}
 
 
-@pytest.mark.parametrize("start", [WITH, BY_HAND], ids=["commprof-run", "LD_PRELOAD"])
-def test_ctypes_is_counted_exactly(mpi, start, tmp_path):
-    ran = run(mpi, ctypes_program(mpi, *start), tmp_path)
+@pytest.mark.parametrize("preload", PRELOADS, ids=["commprof-run", "LD_PRELOAD"])
+def test_ctypes_is_counted_exactly(mpi, profile, preload):
+    ran = profile(*ctypes_program(mpi), preload=preload)
     made = [ran.counts(f"MPI_{call}") for call in ("Barrier", "Bcast", "Allreduce")]
     assert made == [[5, 5], [4, 4], [1, 1]]
 
 
 @pytest.mark.parametrize("command", [opens_mpi, ctypes_program])
-def test_the_program_finds_and_computes_the_same(mpi, command, tmp_path):
+def test_the_program_finds_and_computes_the_same(mpi, profile, plain, command):
     """Also: a large-count function is found where this MPI has one, and nowhere else."""
-    (tmp_path / "with").mkdir()
-    (tmp_path / "plain").mkdir()
-    plain = lines(run(mpi, command(mpi), tmp_path / "plain"))
-    assert len(plain) == RANKS
-    assert lines(run(mpi, command(mpi, *WITH), tmp_path / "with")) == plain
+    found = lines(plain(*command(mpi)))
+    assert len(found) == RANKS
+    assert lines(profile(*command(mpi)).outcome) == found
 
 
-def beside_mpi4py(mpi, start: tuple[str, ...], interface: str) -> list[str]:
+def beside_mpi4py(mpi, interface: str) -> list[object]:
     if not mpi.has_mpi4py:
         pytest.skip(f"no mpi4py for {mpi.name} here")
     pytest.importorskip(interface)
-    return [*start, mpi.python, PROGRAMS / "mpi4py_beside.py", interface]
+    return [mpi.python, RANKS, str(PROGRAMS / "mpi4py_beside.py"), interface]
 
 
 @pytest.mark.parametrize("interface", ["ctypes", "cffi"])
-def test_calls_beside_those_of_mpi4py_are_counted_exactly(mpi, interface, tmp_path):
-    ran = run(mpi, beside_mpi4py(mpi, WITH, interface), tmp_path)
+def test_calls_beside_those_of_mpi4py_are_counted_exactly(mpi, profile, interface):
+    ran = profile(*beside_mpi4py(mpi, interface))
     assert ran.sizes("MPI_Allreduce") == [{8000: (200, 1_600_000)}] * RANKS
     assert ran.counts("MPI_Barrier") == [1, 1]
     assert unseen(ran) == {}
 
 
 def test_with_the_setting_off_the_look_ups_are_counted(mpi, tmp_path):
-    ran = run(mpi, beside_mpi4py(mpi, WITHOUT, "ctypes"), tmp_path)
+    ran = run(mpi, WITHOUT, beside_mpi4py(mpi, "ctypes"), tmp_path)
     assert ran.counts("MPI_Allreduce") == [0, 0]
     assert unseen(ran) == {"unseen.dlsym": "1"}
 
@@ -92,30 +98,39 @@ def unseen(ran: Run) -> dict[str, str]:
 
 @pytest.mark.parametrize("command", [opens_mpi, ctypes_program])
 def test_with_the_setting_off_nothing_is_recorded_and_rank_0_says_so(mpi, command, tmp_path):
-    ran = run(mpi, command(mpi, *WITHOUT), tmp_path)
-    assert len(lines(ran)) == RANKS
+    ran = run(mpi, WITHOUT, command(mpi), tmp_path)
+    assert len(lines(ran.outcome)) == RANKS
     assert not ran.folder.exists()
     (said,) = [line for line in ran.outcome.stderr.splitlines() if line.startswith("commprof:")]
     assert said.startswith("commprof: nothing is recorded: the program has initialized MPI (/")
     assert said.endswith("COMMPROF_DLSYM is off: with --dlsym, look-ups by dlsym are answered")
 
 
+@pytest.mark.one_mpi
 @pytest.mark.parametrize("setting", ["--quiet", "--profile=off", "--profile=site", "--skip=*"])
 def test_who_wants_no_profile_hears_nothing(mpi, setting, tmp_path):
-    ran = run(mpi, opens_mpi(mpi, *WITHOUT, setting), tmp_path)
+    ran = run(mpi, [*WITHOUT, setting], opens_mpi(mpi), tmp_path)
     assert "commprof:" not in ran.outcome.stderr
 
 
-@pytest.mark.parametrize("forward", ["RTLD_NEXT", "MPI_", "PMPI_"])
-@pytest.mark.parametrize("order", ["before", "after"])
-def test_a_tool_that_looks_its_next_function_up_does_not_call_itself(mpi, profile, order, forward):
+def looking_tool(mpi, forward: str) -> Path:
     prefix = "MPI_" if forward == "RTLD_NEXT" else forward
     flags = ["-shared", "-fPIC", f'-DSONAME="{mpi.soname}"', f'-DPREFIX="{prefix}"']
     flags += ["-DNEXT"] * (forward == "RTLD_NEXT")
-    tool = compile_program(mpi, "looking_tool", *flags, suffix=f"-{forward}")
-    preload = (tool, LIBRARY) if order == "before" else (LIBRARY, tool)
-    counts = profile("for_tools", RANKS, preload=preload).counts("MPI_Allreduce")
-    assert counts == profile("for_tools", RANKS).counts("MPI_Allreduce") != [0, 0]
+    return compile_program(mpi, "looking_tool", *flags, suffix=f"-{forward}")
+
+
+def test_a_tool_that_looks_its_next_function_up_does_not_call_itself(mpi, tmp_path):
+    """Before ours and after it; each rank has one of the tools."""
+    program = compile_program(mpi, "for_tools")
+    tools = [looking_tool(mpi, forward) for forward in ("RTLD_NEXT", "MPI_", "PMPI_")]
+    commands = [
+        ["env", f"LD_PRELOAD={first}:{second}", program]
+        for tool in tools
+        for first, second in ((tool, LIBRARY), (LIBRARY, tool))
+    ]
+    ran = profiled_each(mpi, commands, tmp_path)
+    assert ran.counts("MPI_Allreduce") == [7] * len(commands), ran.outcome
 
 
 def gcc(folder: Path, source: object, name: str, *flags: str) -> None:

@@ -8,18 +8,18 @@ import pytest
 from .test_regions import barriers
 
 
-def off(run):
-    return run.facts(0).get("unseen.off")
+def off(run, rank=0):
+    return run.facts(rank).get("unseen.off")
 
 
-def share_counted(run):
-    row = run.rank_row(0)
+def share_counted(run, rank=0):
+    row = run.rank_row(rank)
     return row["counted_ns"] / row["wall_ns"]
 
 
-def events(run):
+def events(run, rank):
     named = "FROM cell JOIN region USING (world_rank, region) WHERE call = 'MPI_Pcontrol'"
-    return dict(run.query(0, f"SELECT name, sum(count) {named} GROUP BY 1"))
+    return dict(run.query(rank, f"SELECT name, sum(count) {named} GROUP BY 1"))
 
 
 # what the program does: Barriers by region, events, what is said to have switched counting off
@@ -40,14 +40,14 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_regions_and_events_of_ipm_are_told_from_switches(profile, way):
-    run, (regions, named, switched) = profile("pcontrol_names", 1, way), WAYS[way]
-    assert barriers(run, 0) == regions
-    found = events(run)
+@pytest.mark.parametrize(("rank", "way"), enumerate(WAYS))
+def test_regions_and_events_of_ipm_are_told_from_switches(profile, rank, way):
+    run, (regions, named, switched) = profile("pcontrol_names", len(WAYS), *WAYS), WAYS[way]
+    assert barriers(run, rank) == regions
+    found = events(run, rank)
     assert named is None or found == named or (switched is None and found.items() >= named.items())
-    assert off(run) == switched
-    assert (share_counted(run) < 1) == bool(switched)
+    assert off(run, rank) == switched
+    assert (share_counted(run, rank) < 1) == bool(switched)
 
 
 def test_python_switches_counting(profile, mpi):
