@@ -23,6 +23,7 @@ from commprof_report.commands import QUESTIONS as COMMANDS
 from commprof_report.main import parser_build
 from commprof_report.run import database, ledger
 from planted import ROOT, SCHEMA
+from read_once import figures_once, read_once
 
 TEXT = (ROOT / "docs" / "SCHEMA.md").read_text()
 PARSERS = manual._subparsers(parser_build())
@@ -110,12 +111,13 @@ def test_every_key_that_a_command_prints_is_defined_and_no_other(report, runs, c
     of_sides = {"compare": [runs["sides"]], "replay": [["check", *runs["sides"]]]}
     of_runs = [words for name, words in runs.items() if name != "sides"]
     asked = of_sides.get(command, of_runs)
-    for form in forms(PARSERS[command]):
-        answers = [report(command, *form, "--json", *words) for words in asked]
-        printed = {key for answer in answers if answer.status == 0 for key in keys(answer.rows)}
-        assert printed, f"no run of these shows what {command} {form} prints"
-        assert (form, undefined(printed, command, EVERYWHERE)) == (form, set())
-        stale -= printed
+    with read_once(), figures_once():
+        for form in forms(PARSERS[command]):
+            answers = [report(command, *form, "--json", *words) for words in asked]
+            printed = {key for answer in answers if answer.status == 0 for key in keys(answer.rows)}
+            assert printed, f"no run of these shows what {command} {form} prints"
+            assert (form, undefined(printed, command, EVERYWHERE)) == (form, set())
+            stale -= printed
     assert stale == set()
 
 
