@@ -143,9 +143,11 @@ def test_an_empty_file_and_a_foreign_database_are_called_what_they_are(report, t
     assert report(tmp_path).err.endswith("rank-0.db: is empty\n")
 
 
-def test_an_empty_folder_and_no_folder_are_said(report, tmp_path):
+def test_a_folder_without_a_run_and_no_folder_are_said(report, tmp_path):
+    (tmp_path / "empty").mkdir()
     for path, said in (
-        (tmp_path, "holds no rank-<n>.db and no rank-<n>.ledger (it is empty)"),
+        (tmp_path / "empty", "holds no rank-<n>.db and no rank-<n>.ledger (it is empty)"),
+        (tmp_path, "holds no rank-<n>.db and no rank-<n>.ledger"),
         (tmp_path / "x", "no such file or folder"),
     ):
         answer = report(path)

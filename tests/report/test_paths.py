@@ -67,14 +67,3 @@ def test_what_is_no_run_is_one_line(report, here):
                 and "Error" not in lines[0]
             ), answer.err
             assert answer.err.isprintable() or answer.err.replace("\n", "").isprintable()
-
-
-@pytest.mark.slow
-def test_a_run_is_known_by_any_name(report, here):
-    for names in (
-        ("run", f"{here}/link"),
-        (f"{here}/run/", "parts/../run"),
-        ("run", "--", "link/"),
-    ):
-        answer = report("compare", *names)
-        assert answer.status == 2 and "name it on one side" in answer.err, names

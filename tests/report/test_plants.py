@@ -104,6 +104,13 @@ def test_ranks_whose_cores_others_share_are_said_to_be_crowded(recorded: Recorde
     assert row["crowding"] in " ".join(reporter.text("summary", folder).split())
 
 
+def test_a_rank_that_serves_the_others_is_not_late(recorded: Recorded) -> None:
+    (plant,) = (plant for plant in RECORDED if plant.name == "rank that gathers by a slow network")
+    assert reporter.text("late", recorded(plant).run.folder).startswith(
+        "No rank is late: rank 0 causes 98.8 % of the waiting by serving the others with messages."
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("plant", by_name(COMPARED))
 def test_one_question_has_one_answer(recorded: Recorded, plant: Plant, tmp_path) -> None:

@@ -75,13 +75,6 @@ def test_links_are_not_followed_and_what_cannot_be_read_is_passed_over(report, t
     assert len(details(report("summary", tmp_path / "runs"))) == 1
 
 
-def test_a_folder_without_any_run_is_one_line(report, tmp_path):
-    (tmp_path / "folder").mkdir()
-    answer = report("summary", tmp_path)
-    said = f"hvprof-report: {tmp_path}: holds no rank-<n>.db and no rank-<n>.ledger\n"
-    assert (answer.status, answer.err) == (1, said)
-
-
 @pytest.mark.parametrize("words", [(), ("summary",), ("--json",), ("calls",)])
 def test_without_a_run_the_newest_here_is_read(report, tmp_path, monkeypatch, words):
     planted.write_databases(tmp_path / "commprof-train-1", planted.training_run())

@@ -84,12 +84,6 @@ def test_collectives_name_the_last_rank_and_how_much_earlier_the_first_came(repo
     assert ask(tmp_path / "all.db", of_row) == [(2, 2, 8 * MS, 10_000)] * 40
 
 
-def test_an_anonymous_database_has_anonymous_views(report, run_folder, tmp_path):
-    assert report("merge", "--anonymous", run_folder, tmp_path / "all.db").status == 0
-    hosts = "SELECT DISTINCT host FROM named_cell ORDER BY host"
-    assert ask(tmp_path / "all.db", hosts) == [("host-1",), ("host-2",)]
-
-
 def test_a_view_that_somebody_has_changed_is_not_overwritten(report, run_folder, tmp_path):
     path = tmp_path / "all.db"
     assert report("merge", run_folder, path).status == report("merge", run_folder, path).status == 0
