@@ -2,11 +2,16 @@
 
 import json
 import re
+import sys
 
 import pytest
 
 from .harness import Peer
+from .libraries import REPOSITORY
 from .reporter import rows, text
+
+sys.path.insert(0, str(REPOSITORY / "tests" / "report"))
+from known_calls import CALLS
 
 # A program, on how many ranks, and its forms: large is also played with large counts, forms in all
 # of blocking, nonblocking and persistent; some: it makes other calls as well; around: calls whose
@@ -827,3 +832,70 @@ def test_vain_tests_and_the_final_wait_are_blocked_time_of_each_request(profile)
     (completed,) = run.cells(0, "MPI_Irecv", "completion")
     rounded_ns = 2 * 52  # each duration is rounded
     assert completed.blocked_ns == pytest.approx(posted.total_ns + 2 * inside_ns, abs=rounded_ns)
+
+
+# Truths of every database, whatever the job did
+
+SCHEMA_VERSION = int(
+    re.search(r"user_version = (\d+)", (REPOSITORY / "src/output/schema.sql").read_text())[1]
+)
+SOUND = [
+    pytest.param(name, marks=marks_of(name))
+    for name in "point_to_point nonblocking persistent completion threads many_requests "
+    "equal_handles many_calls overlap collectives communicators".split()
+]
+UNTRUE = {
+    "a cell's histogram holds all its calls": """
+        SELECT call, cell.count, SUM(bucket.count) AS in_buckets
+        FROM cell LEFT JOIN bucket USING (cell) GROUP BY cell
+        HAVING in_buckets IS NOT cell.count""",
+    "minimum and maximum lie in the first and last bucket in use": """
+        SELECT call, min_ns, max_ns, MIN(low_ns), MAX(high_ns)
+        FROM cell JOIN bucket USING (cell) JOIN bucket_bound USING (bucket) GROUP BY cell
+        HAVING min_ns < MIN(low_ns) OR min_ns >= MIN(high_ns) OR max_ns < MAX(low_ns)
+            OR max_ns >= MAX(high_ns)""",
+    "the total lies between count times minimum and count times maximum": """
+        SELECT * FROM cell WHERE min_ns > max_ns
+            OR total_ns NOT BETWEEN count * min_ns AND count * max_ns""",
+    "nothing takes longer than the whole run": """
+        SELECT call, max_ns, wall_ns FROM cell JOIN rank USING (world_rank)
+        WHERE max_ns > wall_ns""",
+    "no cell is empty, and only completions are blocked": """
+        SELECT * FROM cell WHERE count < 1 OR blocked_ns < 0 OR blocked_ns > total_ns
+            OR (measure <> 'completion' AND blocked_ns <> 0)""",
+    "cells name calls that exist": """
+        SELECT call FROM cell WHERE call NOT IN (SELECT name FROM call)""",
+    "cells name threads that exist": """
+        SELECT thread FROM cell WHERE thread NOT IN (SELECT thread FROM thread)""",
+    "cells name communicators that exist": """
+        SELECT call, communicator FROM cell WHERE communicator <> 0
+            AND communicator NOT IN (SELECT communicator FROM communicator)""",
+    "nothing was dropped or folded": """
+        SELECT dropped_calls, untracked_requests, folded_cells, folded_communicators FROM rank
+        WHERE dropped_calls OR untracked_requests OR folded_cells OR folded_communicators""",
+    "everything is on the host where there is no GPU": """
+        SELECT call, memory_kind FROM cell WHERE memory_kind <> 'host'""",
+}
+
+
+def for_all_ranks(run, sql):
+    return [row for rank in range(run.ranks) for row in run.query(rank, sql)]
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_the_database_is_sound_of_this_schema_and_contradicts_nothing_that_is_always_true(
+    profile, name
+):
+    (ranks,) = (program.ranks for program in PROGRAMS if name in program.names)
+    run = profile(name, ranks)
+    for pragma, value in (
+        ("integrity_check", "ok"),
+        ("application_id", 1668116582),
+        ("user_version", SCHEMA_VERSION),
+    ):
+        assert for_all_ranks(run, f"PRAGMA {pragma}") == [(value,)] * run.ranks
+    assert len(set(for_all_ranks(run, "SELECT run_id FROM rank"))) == 1
+    found = {truth: for_all_ranks(run, sql) for truth, sql in UNTRUE.items()}
+    assert found == dict.fromkeys(UNTRUE, [])
+    described = "SELECT name, family, library, form, bandwidth, waits_for FROM call"
+    assert set() < set(for_all_ranks(run, described)) <= set(CALLS.values())
