@@ -378,6 +378,7 @@ def test_what_cannot_be_run_is_a_problem(tmp_path):
         assert problem in only_problem(doctor(program))
 
 
+@pytest.mark.one_mpi
 def test_a_damaged_program_is_survived(mpi, tmp_path):
     image = compile_program(mpi, "pcontrol").read_bytes()
     program = executable(tmp_path / "program", "")

@@ -338,7 +338,15 @@ HANGS_AT_ONCE = ("GetVersion", "Subscribe", "ActivityEnable", "ActivityFlushAll"
 LOST = "the tracing interface did not answer at the end; what it held back is lost"
 
 
-@pytest.mark.parametrize("function", [*HANGS_AT_ONCE, "ActivityDisable"])
+# Each costs the job the two seconds for which MPI_Finalize waits.
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(pytest.param(each, marks=pytest.mark.slow) for each in HANGS_AT_ONCE[:2]),
+        *HANGS_AT_ONCE[2:],
+        "ActivityDisable",
+    ],
+)
 def test_a_cupti_that_hangs_does_not_hang_the_job(trained, function):
     words = ("staged", "hangs")[: 1 + (function in HANGS_AT_ONCE)]
     run, truth = trained(*words, DOUBLE_CUPTI_HANG=f"cupti{function}")

@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 from .harness import COMMPROF_RUN, LIBRARY, Run, compile_program, launch
+from .reporter import text
 
 pytestmark = pytest.mark.one_mpi
 
@@ -60,6 +61,11 @@ def closing_line(outcome):
     return profile, command
 
 
+def as_a_shell_splits(command):
+    words = subprocess.check_output(["bash", "-c", f"printf '%s\\n' {command}"], text=True)
+    return words.splitlines()
+
+
 @pytest.mark.parametrize("options", [[], ["--output", "run"]])
 def test_the_programs_of_a_job_are_read_as_one_and_named(mpi, tmp_path, options):
     program = compile_program(mpi, "pcontrol")
@@ -68,8 +74,7 @@ def test_the_programs_of_a_job_are_read_as_one_and_named(mpi, tmp_path, options)
     command = [*profiled, str(program), ":", "-n", "1", *profiled, str(other)]
     profile, read = closing_line(launch(mpi, 1, command, tmp_path, {}))
     assert profile.startswith("2 ranks in ")
-    said = subprocess.run(["bash", "-c", read], capture_output=True, text=True, check=True)
-    _, run, *_ = said.stdout.split("\n\n")
+    _, run, *_ = text(*as_a_shell_splits(read)[1:]).split("\n\n")
     assert run.startswith("2 programs: pcontrol (rank 0), other (rank 1)\n")
 
 
