@@ -15,7 +15,6 @@ import sys
 from collections import Counter
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
 
 import pytest
 from cases import of
@@ -23,8 +22,10 @@ from commprof_report import experiment_main
 from commprof_report.base import ReportError
 from commprof_report.experiment import plan as plans
 from commprof_report.experiment.plan import Arm, Plan, Run, canaries_read, folder_of, is_replay
+from conftest import Answer
 from planted import ROOT, SECOND
 from planted_job import HostClock, Job
+from test_replay import signed
 
 PROGRAM = ROOT / "report" / "commprof-experiment"
 # ARM COMMPROF-RUN --canary FOLDER COMMPROF-RUN --output FOLDER: fails, or waits, as often as the
@@ -42,12 +43,6 @@ if [ -e "$here/slow-$1" ]; then
 fi
 mkdir -p "$7" && cp "$here/rank-0.db" "$7"
 """
-
-
-class Answer(NamedTuple):
-    status: int
-    out: str
-    err: str
 
 
 @pytest.fixture
@@ -323,9 +318,7 @@ echo "$program $*" >>"$here/replayed"
 @pytest.fixture
 def kit(here) -> Path:
     """It has three ranks, as many as the launcher starts."""
-    text = KIT.encode()
-    head = f"commprof-kit 1\nsha256 {hashlib.sha256(text).hexdigest()}\n".encode()
-    (here / "my.kit").write_bytes(gzip.compress(head + text))
+    (here / "my.kit").write_bytes(signed(KIT))
     (here / "launch").write_text(LAUNCHER)
     (here / "commprof-replay").write_text("#!/bin/sh\n")
     for name in ("launch", "commprof-replay"):

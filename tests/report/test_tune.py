@@ -3,8 +3,6 @@ the files. Real launches: tests/mpi/test_tune.py."""
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import json
 import re
 import subprocess
@@ -50,6 +48,7 @@ from compared_runs import experiment
 from parallel import world
 from planted import Cell, Rank, Sample, Window
 from planted_job import HostClock, Job
+from test_replay import signed
 
 LAUNCHED = Candidate(AS_LAUNCHED)
 RING, TREE = Candidate("ring", 4, 0), Candidate("segmented_ring", 5, 8192)
@@ -134,12 +133,6 @@ def test_intel_mpi_has_numbers_and_cannot_switch():
     assert [each.word for each in found] == ["-", "1", "2", "3", "4"]
     assert environment("Intel MPI", "MPI_Alltoall", found[2]) == {"I_MPI_ADJUST_ALLTOALL": "2"}
     assert environment("Intel MPI", "MPI_Alltoall", found[0]) == {}
-
-
-def signed(text: str, path: Path) -> Path:
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    path.write_bytes(gzip.compress(f"commprof-kit 1\nsha256 {digest}\n{text}".encode()))
-    return path
 
 
 class Machine(NamedTuple):
@@ -449,7 +442,8 @@ def test_nccls_protocol_of_a_size_is_found_written_and_seen_to_be_taken(tmp_path
 @pytest.mark.parametrize("is_faster", [True, False])
 def test_auto_keeps_settings_only_if_the_job_itself_is_faster(tmp_path, monkeypatch, is_faster):
     """The job is recorded, compared with its replay, and runs with the file and without."""
-    kit, experiments = signed(KIT, tmp_path / "job.kit"), []
+    kit, experiments = tmp_path / "job.kit", []
+    kit.write_bytes(signed(KIT))
 
     def experiment(folder: Path, blocks: int, arms: dict[str, str], *more: str) -> Path:
         experiments.append((folder.name, *arms.values(), *more))
