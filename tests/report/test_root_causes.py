@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from cases import of
+from cases import by_seed, of
 from planted_job import HostClock, Job, Program
 
 US, MS = 1_000, 1_000_000
@@ -124,7 +124,7 @@ def test_what_all_pieces_of_advice_save_together_is_their_sum(report, tmp_path):
     }
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", by_seed(range(10), 4))
 def test_without_a_delay_nobody_is_named(late, text, seed):
     job = grid([{}] * STEPS, jitter_ns=4 * MS, seed=seed)
     (run,) = late(job, "run")

@@ -417,7 +417,9 @@ def nccl_runs(folder: Path) -> list[Path]:
     return runs
 
 
-def test_nccls_protocol_of_a_size_is_found_written_and_seen_to_be_taken(tmp_path, capsys):
+def test_nccls_protocol_of_a_size_is_found_written_and_seen_to_be_taken(
+    tmp_path, capsys, figures_once
+):
     folder = tmp_path / "runs"
     folder.mkdir()
     runs = experiment(folder, nccl_runs(folder))
