@@ -50,10 +50,10 @@ def program(mpi: Mpi, name: str, *libraries: str) -> str:
 @lru_cache
 def compiled(mpi_name: str, mpicc: str, name: str, libraries: tuple[str, ...]) -> str:
     binary = REPOSITORY / "build/tests" / mpi_name / name
-    binary.parent.mkdir(parents=True, exist_ok=True)
-    source = [f"-I{SOURCES}", str(SOURCES / f"{name}.c")]
+    source = SOURCES / f"{name}.c"
     linked = [*libraries, f"-Wl,-rpath,{FOLDER}", "-ldl"]
-    compile_to(binary, [mpicc, *C_FLAGS, *C_ERRORS, *source, *linked])
+    command = [mpicc, *C_FLAGS, *C_ERRORS, f"-I{SOURCES}", str(source), *linked]
+    compile_to(binary, command, Path(__file__), source, SOURCES / "gpu_double.h")
     return str(binary)
 
 

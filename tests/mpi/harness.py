@@ -65,10 +65,6 @@ def compile_program(mpi: Mpi, name: str, *flags: str, suffix: str = "") -> Path:
     """`suffix` tells binaries of different flags apart."""
     binary = REPOSITORY / "build/tests" / mpi.name / f"{name}{suffix}"
     source = source_of(name)
-    inputs = [source, Path(__file__), *PROGRAMS.glob("*.h"), *PROGRAMS.glob("*.inc")]
-    if binary.exists() and binary.stat().st_mtime > max(path.stat().st_mtime for path in inputs):
-        return binary
-    binary.parent.mkdir(parents=True, exist_ok=True)
     if source.suffix == ".c":
         command = [mpi.mpicc, *C_FLAGS, *C_ERRORS, str(source), *C_LINK_FLAGS, *flags]
     elif source.suffix == ".cpp":
@@ -77,12 +73,17 @@ def compile_program(mpi: Mpi, name: str, *flags: str, suffix: str = "") -> Path:
         command = [mpi.mpicc, *C_FLAGS, *c_functions_alone, str(source), *linked]
     else:
         command = [mpi.mpifort, "-g", str(source), *flags]
-    compile_to(binary, command)
+    compile_to(binary, command, source, *PROGRAMS.glob("*.h"), *PROGRAMS.glob("*.inc"))
     return binary
 
 
-def compile_to(binary: Path, command: list[str]) -> None:
-    """All at once, for another worker may be about to run what is there."""
+def compile_to(binary: Path, command: list[str], *inputs: Path) -> None:
+    """Unless it is newer than its inputs. All at once, for another worker may be about to run what
+    is there."""
+    changed = max(path.stat().st_mtime for path in (Path(__file__), *inputs))
+    if binary.exists() and binary.stat().st_mtime > changed:
+        return
+    binary.parent.mkdir(parents=True, exist_ok=True)
     unfinished = f"{binary}.{os.getpid()}"
     subprocess.run([*command, "-o", unfinished], check=True, cwd=binary.parent)
     os.replace(unfinished, binary)

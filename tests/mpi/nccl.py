@@ -35,7 +35,7 @@ def compiled(
     """A program of the programs folder, linked to a copy of the double (None: to none)."""
     binary = BUILD / "tests" / Path(compiler).name / (output or name)
     linked = [str(doubles() / library), f"-Wl,-rpath,{BUILD}"] if library else []
-    binary.parent.mkdir(parents=True, exist_ok=True)
-    source = [f"-I{DOUBLE}", str(PROGRAMS / f"{name}.c")]
-    compile_to(binary, [compiler, *C_FLAGS, *C_ERRORS, *source, *linked, *flags])
+    source = PROGRAMS / f"{name}.c"
+    command = [compiler, *C_FLAGS, *C_ERRORS, f"-I{DOUBLE}", str(source), *linked, *flags]
+    compile_to(binary, command, Path(__file__), source, *DOUBLE.iterdir())
     return binary
