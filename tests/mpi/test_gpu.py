@@ -11,7 +11,7 @@ import pytest
 
 from . import doubles, reporter
 from .doubles import FOLDER, SETTINGS, Truth, busy_ns, counts, is_true, program, seen, truths
-from .harness import CLOCK_ERROR, Run
+from .harness import CLOCK_ERROR, COMMPROF_RUN, Run, profiled_each
 
 pytestmark = pytest.mark.one_mpi
 
@@ -192,11 +192,18 @@ EXACT = [  # words, settings, and what the tracing library is
 ]
 
 
-@pytest.mark.parametrize(("words", "settings", "library"), EXACT, ids=str)
-def test_kernels_copies_and_sets_are_those_that_were_launched(trained, words, settings, library):
-    run, truth = trained(*words.split(), **settings)
-    as_planted(run, truth)
-    for rank in range(RANKS):
+def test_kernels_copies_and_sets_are_those_that_were_launched(mpi, tmp_path):
+    """Of one job, in which each rank has a line of the table."""
+    training = [str(COMMPROF_RUN), program(mpi, "training", "libcuda.so.1"), str(STEPS)]
+    commands = [
+        ["env", *(f"{name}={value}" for name, value in settings.items()), *training, *words.split()]
+        for words, settings, _ in EXACT
+    ]
+    run = profiled_each(mpi, commands, tmp_path, **SETTINGS)
+    assert run.outcome.exit_status == 0 and complaints(run.outcome) == [], run.outcome
+    truth = truths(run.outcome)
+    for rank, (_, _, library) in enumerate(EXACT):
+        assert is_true(seen(run, rank), truth[rank])
         assert run.rank_row(rank)["gpu_records"] == truth[rank].records
         assert state(run, rank) == ("stopped", "")
         assert library in run.facts(rank)["gpu.tracing_library"]
