@@ -5,6 +5,7 @@ tests/doubles/README.md says; it shows nothing about CUDA."""
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,24 @@ def trained(mpi, profile):
         run = profile(
             binary, RANKS, str(STEPS), *words, env=SETTINGS | settings, exit_status=exit_status
         )
+        return run, truths(run.outcome)
+
+    return run_training
+
+
+@pytest.fixture
+def side_by_side(mpi, tmp_path):
+    """side_by_side([("staged", {"DOUBLE_...": "..."}), ...]): the run of one job, in which each rank
+    has words and settings of its own, and each rank's truth; nothing is said."""
+
+    def run_training(of_ranks: Sequence[tuple[str, dict[str, str]]]) -> tuple[Run, list[Truth]]:
+        training = [str(COMMPROF_RUN), program(mpi, "training", "libcuda.so.1"), str(STEPS)]
+        commands = [
+            ["env", *(f"{name}={value}" for name, value in own.items()), *training, *words.split()]
+            for words, own in of_ranks
+        ]
+        run = profiled_each(mpi, commands, tmp_path, **SETTINGS)
+        assert run.outcome.exit_status == 0 and complaints(run.outcome) == [], run.outcome
         return run, truths(run.outcome)
 
     return run_training
@@ -151,16 +170,18 @@ def test_what_the_driver_does_not_support_is_not_known(trained, what, key):
     assert {row[key] for row in reporter.rows("gpu", "--by", "sensor", run.folder)} == {None}
 
 
-@pytest.mark.parametrize("how", ["answers nothing", "does not begin", "is not there"])
-def test_without_nvml_the_rest_is_as_ever(trained, tmp_path, how):
+def test_without_nvml_the_rest_is_as_ever(side_by_side, tmp_path):
+    """It answers nothing, does not begin, or is not there."""
     (tmp_path / "libnvidia-ml.so.1").write_bytes(b"")
-    settings = {
-        "answers nothing": {"DOUBLE_NVML_UNSUPPORTED": " ".join(READ)},
-        "does not begin": {"DOUBLE_NVML_INIT": "9"},
-        "is not there": {"LD_LIBRARY_PATH": f"{tmp_path}:{FOLDER}"},
-    }[how]
-    run = as_planted(*trained("staged", **settings))
-    assert sensors(run) == [] and "throttled" not in said("gpu", run)
+    ways = [
+        {"DOUBLE_NVML_UNSUPPORTED": " ".join(READ)},
+        {"DOUBLE_NVML_INIT": "9"},
+        {"LD_LIBRARY_PATH": f"{tmp_path}:{FOLDER}"},
+    ]
+    run, truth = side_by_side([("staged", way) for way in ways])
+    for rank in range(len(ways)):
+        assert is_true(seen(run, rank), truth[rank]) and sensors(run, rank) == []
+    assert "throttled" not in said("gpu", run)
 
 
 def test_communication_occupies_as_many_multiprocessors_as_it_has_blocks(trained):
@@ -192,16 +213,8 @@ EXACT = [  # words, settings, and what the tracing library is
 ]
 
 
-def test_kernels_copies_and_sets_are_those_that_were_launched(mpi, tmp_path):
-    """Of one job, in which each rank has a line of the table."""
-    training = [str(COMMPROF_RUN), program(mpi, "training", "libcuda.so.1"), str(STEPS)]
-    commands = [
-        ["env", *(f"{name}={value}" for name, value in settings.items()), *training, *words.split()]
-        for words, settings, _ in EXACT
-    ]
-    run = profiled_each(mpi, commands, tmp_path, **SETTINGS)
-    assert run.outcome.exit_status == 0 and complaints(run.outcome) == [], run.outcome
-    truth = truths(run.outcome)
+def test_kernels_copies_and_sets_are_those_that_were_launched(side_by_side):
+    run, truth = side_by_side([line[:2] for line in EXACT])
     for rank, (_, _, library) in enumerate(EXACT):
         assert is_true(seen(run, rank), truth[rank])
         assert run.rank_row(rank)["gpu_records"] == truth[rank].records
