@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 from cases import by_seed, of
+from commprof_report.base import Texts
+from commprof_report.late.wait_split import OUTSIDE, WAITING, Lines
 from planted_job import HostClock, Job, Program
 
 US, MS = 1_000, 1_000_000
@@ -265,3 +268,14 @@ def test_a_rank_that_depends_on_nobody_may_be_held_up_too(late, call, depends):
     assert by_state(late, job) == {"no progress": 2 * waited}
     assert late(job)[depends]["wait_ns"] == waited
     assert late(job, "run")[0]["late_ranks"] == "2"
+
+
+@pytest.mark.parametrize("idle", range(3))
+def test_a_rank_without_sampled_calls_is_outside_mpi(idle):
+    begins = np.cumsum([0, *(2 * (rank != idle) for rank in range(2))])
+    ends, states = np.array([5, 9, 4, 10]), np.array([OUTSIDE, WAITING] * 2)
+    lines = Lines(range(3), begins, ends, states, states, states, Texts())
+    spent = lines.spent_between(np.arange(3), np.zeros(3, np.int64), np.full(3, 12))
+    others = iter([[8, 4], [6, 6]])
+    expected = [[12, 0] if rank == idle else next(others) for rank in range(3)]
+    assert spent[:, [OUTSIDE, WAITING]].tolist() == expected

@@ -475,7 +475,7 @@ class Lines(Dict[int, Timeline]):
         since_ns, upto_ns = np.zeros((2, len(ends_ns)), np.int64)
         for begin, end in zip(begins, [*begins[1:], len(ends_ns)]):
             np.maximum.accumulate(np.maximum(0, ends_ns[begin:end]), out=upto_ns[begin:end])
-            since_ns[begin + 1 : end] = upto_ns[begin : end - 1]
+            since_ns[begin + 1 : end] = upto_ns[begin:end][:-1]
         is_long = upto_ns > since_ns
         states, calls, waits = states[is_long], calls[is_long], waits[is_long]
         first = np.append(0, np.cumsum(is_long))[begins]
