@@ -363,7 +363,8 @@ def reader(tmp_path_factory) -> database.RunConnection:
     connection.execute("ATTACH ':memory:' AS source")
     for kind, table, sql in database._entries_after(schema_of(NEWEST)):
         if kind == "table":
-            connection.execute(sql.replace("CREATE TABLE ", "CREATE TABLE source.", 1))
+            lax = sql.replace("CREATE TABLE ", "CREATE TABLE source.", 1).replace(" NOT NULL", "")
+            connection.execute(lax)
             connection.execute(f"INSERT INTO source.{table} SELECT * FROM file.{table}")
     return connection
 
@@ -377,8 +378,8 @@ def is_read(reader: database.RunConnection, table: str, change: str = "") -> boo
             assert reader.execute("SELECT changes()").fetchone() > (0,), change
         reader.execute(database._copying(table, NEWEST, "0"), {"cell": 0, "activity": 0})
         return True
-    except sqlite3.OperationalError as error:
-        assert "user-defined function" in str(error)
+    except (sqlite3.IntegrityError, sqlite3.OperationalError) as error:
+        assert "user-defined function" in str(error) or "NOT NULL" in str(error)
         return False
     finally:
         reader.execute("ROLLBACK")
@@ -401,6 +402,15 @@ def test_no_column_holds_a_value_of_another_type(reader, table):
         is_key |= (table, name) == ("gpu_activity", "activity")
         for value in OUTSIDE[kind][: 2 if is_key else 3]:
             assert not is_read(reader, table, f"{name} = {value} {of_one}"), (name, value)
+
+
+@pytest.mark.parametrize("table", database._columns())
+def test_no_column_lacks_a_value_that_it_needs(reader, table):
+    for _, name, _, is_needed, _, key in reader.execute(
+        f"PRAGMA main.table_info({table})"
+    ).fetchall():
+        if is_needed and not key:
+            assert not is_read(reader, table, f"{name} = NULL"), name
 
 
 BROKEN = {  # constraints beyond types

@@ -37,7 +37,7 @@ HISTOGRAMS = ("bucket", "gpu_bucket")
 SAMPLES = (*SAMPLED, "signature", "sample_window", "step", "gpu_sample_window")
 NUMBERED = {"cell": "cell", "activity": "gpu_activity"}  # columns that each file counts from 1
 TAKEN = {  # by table, SQL: which of its sound rows are new to the run
-    **dict.fromkeys(("cell", "bucket", "gpu_activity", "gpu_bucket"), "count > 0"),
+    **dict.fromkeys(("cell", "bucket", "gpu_activity", "gpu_bucket"), "count IS NOT 0"),
     # another library than those that are known is checked by the schema, whatever the name
     "call": "name NOT IN (SELECT name FROM main.call) OR library NOT IN (SELECT library FROM "
     "main.call)",
