@@ -147,10 +147,12 @@ $(BUILD)/man/%: docs/man/% setup/man.sh $(BUILD)/bin/commprof-run
 	@mkdir -p $(@D)
 	$(call SAY,MAN)
 	$(Q)setup/man.sh $< $(BUILD)/bin/commprof-run >$@
-$(REPORT_PAGES:%=$(BUILD)/man/%): $(REPORTER) | python3
+$(REPORT_PAGES:%=$(BUILD)/man/%): $(BUILD)/man/.of-reports ;
+$(BUILD)/man/.of-reports: $(REPORTER) | python3
 	@mkdir -p $(@D)
 	$(call SAY,MAN)
-	$(Q)PYTHONPATH=report python3 -B -m commprof_report.manual $(@F) >$@
+	$(Q)PYTHONPATH=report python3 -B -m commprof_report.manual $(@D) $(REPORT_PAGES)
+	@touch $@
 
 COMPLETIONS := $(BUILD)/completion/bash $(BUILD)/completion/zsh
 $(COMPLETIONS): $(BUILD)/bin/commprof-run $(BUILD)/bin/commprof-replay $(REPORTER) | python3
@@ -190,7 +192,7 @@ nightly: check-layer
 .PHONY: check-layer
 check-layer:
 	setup/packages.sh check
-	$(MAKE) all man
+	$(MAKE) --jobs=$$(nproc) all man
 	tests/run-all.sh $(LAYER)
 
 .PHONY: check-unit check-report check-mpi golden fuzz check-aarch64

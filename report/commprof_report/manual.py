@@ -2,7 +2,7 @@
 parsers. Completion also has what commprof-run and commprof-replay print for --help; in zsh the
 function of bash does it, as bashcompinit lets it.
 
-python3 -m commprof_report.manual hvprof-report-sizes.1
+python3 -m commprof_report.manual FOLDER hvprof-report.1 hvprof-report-sizes.1
 python3 -m commprof_report.manual bash commprof-run commprof-replay
 """
 
@@ -115,7 +115,7 @@ def _program_page() -> list[str]:
 
 def _command_page(command: str) -> list[str]:
     title, own = QUESTIONS[command], command_of(command)
-    parser = _subparsers(parser_build())[command]
+    parser = _subparsers(parser_build([command]))[command]
     helps = ((each, parser._get_formatter()._expand_help(each)) for each in _options(parser))
     return [
         *_head(f"{PROGRAM}-{command}", title[0].lower() + title[1:].rstrip(".")),
@@ -312,4 +312,5 @@ if __name__ == "__main__":
         }
         sys.stdout.write(script(sys.argv[1], known))
     else:
-        print("\n".join(page(sys.argv[1])))
+        for name in sys.argv[2:]:
+            (Path(sys.argv[1]) / name).write_text("\n".join([*page(name), ""]), encoding="utf-8")
