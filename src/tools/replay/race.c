@@ -119,12 +119,12 @@ static struct {
 
 static bool tool_begin(void)
 {
-    int level;
+    int provided;
 #define FUNCTION(NAME) (tool.NAME = (__typeof__(tool.NAME))library_function("MPI_T_" #NAME))
     return FUNCTION(init_thread) && FUNCTION(finalize) && FUNCTION(enum_get_info) &&
            FUNCTION(enum_get_item) && FUNCTION(cvar_write) && mpi_query.T_cvar_get_num &&
            mpi_query.T_cvar_get_info && mpi_query.T_cvar_handle_alloc && mpi_query.T_cvar_read &&
-           tool.init_thread(mpi_abi.thread_levels[0], &level) == MPI_SUCCESS;
+           tool.init_thread(mpi_abi.thread_levels[0], &provided) == MPI_SUCCESS;
 #undef FUNCTION
 }
 
