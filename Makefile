@@ -179,7 +179,7 @@ demo: ## profile a real training run in which one rank is late, and print its re
 	examples/run-demo.sh
 
 .PHONY: check check-all check-rest nightly
-check: ## install what the tests need, build, run the tests: five minutes on two idle cores
+check: ## install what the tests need, build, run the tests: eight minutes on two idle cores
 check: LAYER = first
 check: check-layer
 check-all: LAYER = all
