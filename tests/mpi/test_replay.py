@@ -226,12 +226,16 @@ def signed(text: str) -> bytes:
     return gzip.compress(f"commprof-kit 1\nsha256 {digest}\n{text}".encode())
 
 
-POLLED = """\
+OF_TWO_RANKS = """\
 ranks 2
 window 1
 comm 0 0 0 world 0,1
 comm 1 1 0 self -
 type 0 MPI_DOUBLE 8 8 1
+"""
+POLLED = (
+    OF_TWO_RANKS
+    + """\
 call 0 MPI_Irecv 0 0 5 - - 1 7 0 - - - - - - - - -
 call 1 MPI_Test - - - - - - - - - - - - - - - - 5000000
 call 2 MPI_Iprobe 0 - - - - 1 7 0 - - - - - - - - 5000000
@@ -246,6 +250,7 @@ program 1 0 0
 300000000 4
 300000000 4
 """
+)
 
 
 def test_a_replay_does_something_else_between_polls(mpi, tmp_path):
@@ -419,12 +424,9 @@ def test_an_unknown_way_is_refused(mpi, tmp_path):
         assert outcome.exit_status == 2 and "usage:" in outcome.stderr
 
 
-TWO_RANKS = """\
-ranks 2
-window 1
-comm 0 0 0 world 0,1
-comm 1 1 0 self -
-type 0 MPI_DOUBLE 8 8 1
+TWO_RANKS = (
+    OF_TWO_RANKS
+    + """\
 call 0 MPI_Send 0 0 1 - - 1 7 0 - - - - - - - - -
 call 1 MPI_Recv 0 0 1 - - 0 7 0 - - - - - - - - -
 call 2 MPI_Irecv 0 0 1 - - 0 7 0 - - - - - - - - -
@@ -432,6 +434,7 @@ call 3 MPI_Bcast 0 0 1 - 0 - - 0 - - - - - - - - -
 call 4 MPI_Bcast 0 0 1 - 1 - - 0 - - - - - - - - -
 program 0 0 0
 """
+)
 MORE = TWO_RANKS.replace("type 0", "comm 2 0 2 dup 0,1\ntype 0")
 AGAIN = ("--repeat", "2")
 

@@ -10,21 +10,19 @@ import pytest
 
 from .libraries import Mpi
 from .reporter import the_program
-from .test_replay import PASSES, counted, replayed, signed
+from .test_replay import OF_TWO_RANKS, PASSES, counted, replayed, signed
 
 pytestmark = pytest.mark.slow
 
-HEAD = """\
-ranks 2
-window 1
-comm 0 0 0 world 0,1
-comm 1 1 0 self -
-type 0 MPI_DOUBLE 8 8 1
+HEAD = (
+    OF_TWO_RANKS
+    + """\
 vector 0 5 3
 vector 1 5 1
 vector 2 1 3
 vector 3 3 3
 """
+)
 CALL = (
     "MPI_{} {comm} 0 {count} MPI_SUM {root} {peer} 7 {in_place} {sent} "
     "{received_type} {received_count} {peer} 7 {received} - - -"
