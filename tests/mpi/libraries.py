@@ -137,7 +137,7 @@ SHARED_MEMORY = {"4": "self,vader", "5": "self,sm"}  # what Open MPI calls it
 
 
 def launch_options(family: str, major_version: str) -> tuple[str, ...]:
-    """Without `pml`, Open MPI looks for networks on each start. (Its `monitoring` must stay: tune.)"""
+    """Without `pml`, Open MPI looks for networks at each start. (tune needs its `monitoring`.)"""
     if family != "openmpi":
         return ()
     options = "--oversubscribe --mca mpi_yield_when_idle 1 --mca pml ^cm,ucx --mca btl"

@@ -688,7 +688,7 @@ def test_sums_over_calls_have_what_the_starts_moved(mpi, profile, program, needs
     assert [row["volume_bytes"] for row in of_ranks] == [sum(moved.values()), 0]
 
 
-# What the programs of the table say and call besides
+# Programs of the table say more, and call more
 
 
 def test_the_outputs_that_are_compared_mean_something(plain):

@@ -41,8 +41,8 @@ def trained(mpi, profile):
 
 @pytest.fixture
 def side_by_side(mpi, tmp_path):
-    """side_by_side([("staged", {"DOUBLE_...": "..."}), ...]): the run of one job, in which each rank
-    has words and settings of its own, and each rank's truth; nothing is said."""
+    """side_by_side([("staged", {"DOUBLE_...": "..."}), ...]): the run of one job, in which each
+    rank has words and settings of its own, and each rank's truth; nothing is said."""
 
     def run_training(of_ranks: Sequence[tuple[str, dict[str, str]]]) -> tuple[Run, list[Truth]]:
         training = [str(COMMPROF_RUN), program(mpi, "training", "libcuda.so.1"), str(STEPS)]

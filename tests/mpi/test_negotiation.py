@@ -22,8 +22,8 @@ TRAINED = {  # plant: ranks, words, gradients, how often metrics were agreed on
 }
 
 
-# How ranks negotiate is Horovod's, whatever the MPI; that these two are told shows that its types and
-# operations are known.
+# How ranks negotiate is Horovod's, whatever the MPI; that these two are told shows that its types
+# and operations are known.
 BOTH = ("horovod", "horovod_by_name")
 
 

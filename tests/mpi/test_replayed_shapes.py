@@ -131,7 +131,7 @@ def add_probes(job: Job) -> None:
 
 
 def add_completions(job: Job) -> None:
-    """Of messages of rank 0 to itself."""
+    """Rank 0 sends to itself, and each call completes it."""
     itself = {"comm": 1, "root": 0, "peer": 0, "sent": "-"}
     for complete in (*COMPLETE_ALL, "Test"):
         job.message(0, "Irecv", 0, **itself)

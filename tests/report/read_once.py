@@ -1,4 +1,4 @@
-"""What tests read of a run once, though many commands ask for it."""
+"""Reads a run once for tests, though many commands ask for it."""
 
 from __future__ import annotations
 

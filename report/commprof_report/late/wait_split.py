@@ -573,7 +573,7 @@ def timelines(called: Called, waits: Waits, texts: Texts) -> Lines:
 
 
 def timeline(ends_ns: Ints, states: Ints, calls: TextInts, waits: Ints, texts: Texts) -> Timeline:
-    """That of one rank, with pieces as those of Lines."""
+    """One rank's, with pieces as those of Lines."""
     return Lines([0], np.zeros(1, np.int64), ends_ns, states, calls, waits, texts)[0]
 
 

@@ -86,7 +86,7 @@ static bool find(struct function *function, const char *call)
     return false;
 }
 
-/* Those without which it cannot be made. */
+/* Whether it has those without which it cannot be made. */
 static bool has_arguments(const struct kit_call *call, enum shape shape)
 {
     return !((has(shape, "comm") && call->comm == KIT_NONE) ||
@@ -264,7 +264,7 @@ static void *zeroed(int count, size_t bytes)
     return rows;
 }
 
-/* Of the buffers of a call, and the request that it starts; the last is for blocking calls. */
+/* The place of its buffers, and of the request that it starts; the last is for blocking calls. */
 static int place_of(const struct player *player, const struct kit_made *made)
 {
     return functions[made->call].starts ? player->kit->requests[made->first_request]
