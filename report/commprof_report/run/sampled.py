@@ -105,7 +105,7 @@ def synchronizing(connection: Connection, texts: Texts) -> Synchronizing:
     return read(Synchronizing, query.run(connection, "run/synchronizing"), texts)
 
 
-MOST_SAMPLES = 500_000
+MOST_SAMPLES = 250_000
 WINDOWS_LOG2 = 8  # the samples are in at most 2^8 + 1 windows
 SHORTEST_NS_LOG2 = 16  # of a window
 # stretches of consecutive windows that are retained at least, if the samples allow that
