@@ -3,8 +3,8 @@ SELECT rank.world_rank AS rank, gpu_state AS state, coalesce(reason.value, '') A
        coalesce(memory.value, '') AS device_memory,
        coalesce(part.value, '') AS traced_part,
        CAST(coalesce(graphs.value, 0) AS INTEGER) AS unseen_graph_launches,
-       EXISTS (SELECT 1 FROM cell WHERE cell.world_rank = rank.world_rank AND measure = 'captured')
-           AND NOT EXISTS (SELECT 1 FROM gpu_activity WHERE gpu_activity.world_rank = rank.world_rank AND is_graph) AS has_unseen_captures,
+       rank.world_rank IN (SELECT world_rank FROM cell WHERE measure = 'captured')
+           AND rank.world_rank NOT IN (SELECT world_rank FROM gpu_activity WHERE is_graph) AS has_unseen_captures,
        rank_wall.wall_ns, gpu_records AS records, gpu_dropped_records AS dropped_records,
        gpu_implausible_records AS implausible_records,
        gpu_late_records AS late_records, gpu_unattributed_records AS unattributed_records,

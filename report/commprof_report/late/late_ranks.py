@@ -165,7 +165,8 @@ class Late:
             self.sums.texts,
             {row.rank: row.wait_ns for row in self.of_all},
         )
-        self.ranks = [row for row in self.of_all if row.rank in set(ranks)]
+        chosen_ranks = {*ranks}
+        self.ranks = [row for row in self.of_all if row.rank in chosen_ranks]
         self.hosts, self.calls = host_rows(self.ranks), self.call_rows({})
         self.sizes = size_rows(self.sums, known.communicators, known.calls)
         self.states, self.held_up = state_rows(self.sums, ranks), held_up(self.sums)

@@ -363,9 +363,10 @@ def jobs(units: Sequence[int], members: Mapping[int, Collection[int]]) -> list[s
     part_of = {unit: {unit} for unit in units} if members else {}
     for own in members.values():
         parts = {id(part_of[unit]): part_of[unit] for unit in own if unit in part_of}
-        if len(parts) > 1:
-            job = set[int]().union(*parts.values())
-            part_of.update(dict.fromkeys(job, job))
+        job, *others = sorted(parts.values(), key=len, reverse=True) or [set[int]()]
+        for part in others:
+            job |= part
+            part_of.update(dict.fromkeys(part, job))
     return list({id(job): job for job in part_of.values()}.values()) or [{*units}]
 
 

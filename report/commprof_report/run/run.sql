@@ -9,6 +9,8 @@ SELECT rank.world_rank,
        counted_ns
 FROM rank
 LEFT JOIN fact AS last_sign ON last_sign.world_rank = rank.world_rank AND last_sign.key = 'last_sign_unix_ns';
+-- Indexes of tables of ranks and threads: without one SQLite may visit all rows for each rank.
+CREATE INDEX temp.rank_wall_of ON rank_wall (world_rank);
 
 -- Each rank's state, and the last time at which it is known. Only a process without an end may still be running. A process that called
 -- NCCL but not MPI makes no MPI_Finalize: its exit is its end.
@@ -32,6 +34,7 @@ LEFT JOIN called ON called.world_rank = rank.world_rank
 LEFT JOIN fact AS copied ON copied.world_rank = rank.world_rank AND copied.key = 'ledger_copied_unix_ns'
 LEFT JOIN fact AS found ON found.world_rank = rank.world_rank AND found.key = 'process_state'
 LEFT JOIN fact AS last_sign ON last_sign.world_rank = rank.world_rank AND last_sign.key = 'last_sign_unix_ns';
+CREATE INDEX temp.rank_state_of ON rank_state (world_rank);
 
 -- The communicators of the run: one row per identity, described by its lowest rank that has a name for it, else by its lowest rank; with
 -- a unique label. In an NCCL communicator each rank knows only its own number, so their members are
@@ -126,6 +129,7 @@ JOIN (SELECT world_rank, communicator AS doing_communicator, identity, label FRO
 JOIN (SELECT world_rank, start_unix_ns FROM rank) USING (world_rank)
 JOIN (SELECT world_rank, rank_wall.wall_ns FROM rank_wall) USING (world_rank)
 WHERE doing_call <> '';
+CREATE INDEX temp.doing_of ON doing (world_rank);
 
 -- Maps a rank's number for a region to its name; '' is outside all regions.
 CREATE TEMP TABLE region_of AS
