@@ -54,7 +54,13 @@ def collectives(arrivals, transfer=1):
     return graph(ranks, groups)
 
 
-def test_without_a_change_each_call_has_exactly_its_recorded_time():
+@pytest.fixture(params=[1, 1_000])
+def wide(request, monkeypatch):
+    """From how many nodes on a level is found at once."""
+    monkeypatch.setattr("commprof_report.retime.graph.WIDE", request.param)
+
+
+def test_without_a_change_each_call_has_exactly_its_recorded_time(wide):
     chance = random.Random(1)
     ranks, groups, depends, now = [[] for _ in range(5)], [], [], [0] * 5
     for _ in range(200):
@@ -81,7 +87,7 @@ def test_what_began_after_a_call_has_returned_did_not_hold_it_up():
     assert played.transfer_ns.tolist() == [2, 1]
 
 
-def test_calls_that_wait_for_each_other_in_a_circle_are_refused():
+def test_calls_that_wait_for_each_other_in_a_circle_are_refused(wide):
     """Both begins are before both ends, but each rank's second call is needed for its first."""
     calls = columns(Calls, [(0, 10, 30), (0, 20, 31), (1, 10, 30), (1, 20, 31)])
     depends = columns(Depends, [(0, 3, 0), (2, 1, 0)])

@@ -36,10 +36,11 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Sequence
 
-from ..base import NONE, Columns, Groups, Ints, by_rank, grouped, np
+from ..base import NONE, Columns, Groups, Ints, by_rank, each_from, grouped, np
 
 FAR_NS = 1 << 60
 NARROW = 16  # nodes of a level: so few are played one by one
+WIDE = 64  # nodes of a level: fewer are found one by one
 
 
 class Calls(Columns):
@@ -213,20 +214,25 @@ def _play_edges(
 def _levels(target: Ints, source: Ints, nodes: int) -> tuple[Ints, Ints]:
     """The nodes that depend on none, those that depend only on these, and so on; and how many there
     are up to the end of each level."""
-    waits_for = np.bincount(target, minlength=nodes).tolist()
-    order = np.argsort(source, kind="stable")
-    first = np.searchsorted(source[order], np.arange(nodes + 1)).tolist()
-    reached = target[order].tolist()
-    found = [node for node, count in enumerate(waits_for) if not count]
-    upto = [len(found)]
-    for place, source_node in enumerate(found):  # which grows
-        if place == upto[-1]:
-            upto.append(len(found))
-        for node in reached[first[source_node] : first[source_node + 1]]:
-            waits_for[node] -= 1
-            if not waits_for[node]:
-                found.append(node)
-    return np.array(found, np.int64), np.array(upto)
+    waits_for, order = np.bincount(target, minlength=nodes), np.argsort(source, kind="stable")
+    first, reached = np.searchsorted(source[order], np.arange(nodes + 1)), target[order]
+    count, left, firsts, targets = np.diff(first), waits_for.data, first.tolist(), reached.tolist()
+    found, upto = np.flatnonzero(waits_for == 0).tolist(), [0]
+    while upto[-1] < len(found):
+        level = found[upto[-1] :]
+        upto.append(len(found))
+        if len(level) < WIDE:
+            for node in level:
+                for after in targets[firsts[node] : firsts[node + 1]]:
+                    left[after] -= 1
+                    if not left[after]:
+                        found.append(after)
+        else:
+            _, edge = each_from(first[level], count[level])
+            ready, edges = np.unique(reached[edge], return_counts=True)
+            waits_for[ready] -= edges
+            found += ready[waits_for[ready] == 0].tolist()
+    return np.array(found, np.int64), np.array(upto[1:] or upto)
 
 
 Efficiency = namedtuple(  # None: not known
