@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,7 +12,8 @@ import numpy as np
 import planted
 import pytest
 from cases import Columns, No, Row, by_seed, check, of
-from commprof_report.base import Texts
+from commprof_report.base import Texts, side_by_side
+from commprof_report.late import verdict
 from commprof_report.late.verdict import Participants, blame, costs_of, enough_arrivals
 from planted import SECOND
 from planted_job import HostClock, Job, Program, repeated, waits_for
@@ -779,3 +781,39 @@ def test_a_host_is_named_though_its_rank_does_not_call_on_the_communicator():
 def test_so_many_late_arrivals_of_one_rank_are_beyond_chance(ranks, enough):
     assert enough_arrivals(ranks) == enough
     assert enough == 8 or ranks * ranks**-enough < 0.004 <= ranks * ranks ** (1 - enough)
+
+
+@pytest.fixture
+def parts(monkeypatch) -> list[int]:
+    """How many parts of the analysis were called side by side, each time: on three cores, now also
+    those of few rows."""
+    found: list[int] = []
+
+    def noted(function, arguments, **how):
+        found.append(len(arguments))
+        return side_by_side(function, arguments, **how)
+
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(3))
+    monkeypatch.setattr(verdict, "MANY", 0)
+    monkeypatch.setattr(verdict, "side_by_side", noted)
+    return found
+
+
+DIVIDED = {
+    "late ranks of calls": lambda: halves(1, 3),
+    "a late rank": lambda: halves(1),
+    "nobody": lambda: rooted("MPI_Bcast", 4, 1),
+    "messages": lambda: passing("line", 4, 1, 2),
+    "waits for other waits": lambda: in_a_grid(1),
+}
+
+
+@pytest.mark.parametrize("name", DIVIDED)
+def test_several_processes_find_what_one_does(report, parts, monkeypatch, tmp_path, name):
+    path = DIVIDED[name]().write(tmp_path / "run.db")
+    of_several = report("late", path)
+    assert parts[0] == 3 and len(parts) > 1
+    monkeypatch.setattr(verdict, "MANY", 1_000_000)
+    parts.clear()
+    assert report("late", path) == of_several
+    assert not parts

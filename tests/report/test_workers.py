@@ -12,7 +12,7 @@ from pathlib import Path
 
 import compared_runs
 import pytest
-from commprof_report.base.workers import side_by_side
+from commprof_report.base.workers import chosen, side_by_side
 from planted import ROOT
 
 PARENT = os.getpid()
@@ -39,6 +39,13 @@ def test_results_come_in_order_from_a_process_for_each_core(cores):
     assert len({PARENT, *pids}) == 4
 
 
+def test_this_process_does_its_part_if_it_shall_itself(cores):
+    arguments, pids = zip(*side_by_side(with_pid, range(7), is_here=True))
+    assert arguments == tuple(range(7))
+    assert [place for place, pid in enumerate(pids) if pid == PARENT] == [0, 3, 6]
+    assert len({*pids}) == 3
+
+
 def pids_of(arguments: int) -> set[int]:
     return {pid for _, pid in side_by_side(with_pid, range(arguments))}
 
@@ -58,6 +65,13 @@ def test_nothing_is_forked_where_that_gains_nothing_or_is_unsafe(cores):
     assert pids_of(2) == {PARENT}
 
 
+def test_copies_of_this_process_are_none_of_an_executors(cores):
+    token = chosen.set(object())
+    with_others = [*side_by_side(with_pid, range(3), is_here=True)]
+    chosen.reset(token)
+    assert with_others == [(place, PARENT) for place in range(3)]
+
+
 def fails_from_2_on(argument: int) -> int:
     if argument >= 2:
         raise ValueError(f"{argument} in {os.getpid()}")
@@ -72,6 +86,13 @@ def test_the_first_error_in_order_is_raised_here_and_ends_the_children(cores):
     assert multiprocessing.active_children() == []
 
 
+def test_errors_here_end_the_children(cores):
+    results = side_by_side(lambda place: signal.pause() if place else 1 / place, range(3), True)
+    with pytest.raises(ZeroDivisionError):
+        next(results)
+    assert multiprocessing.active_children() == []
+
+
 def killed_in_a_child(argument: int) -> int:
     if os.getpid() != PARENT:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -79,7 +100,9 @@ def killed_in_a_child(argument: int) -> int:
 
 
 def test_what_a_killed_child_did_not_do_is_done_here(cores):
-    assert list(side_by_side(killed_in_a_child, range(4))) == [0, 1, 2, 3]
+    for is_here in (False, True):
+        found = side_by_side(killed_in_a_child, range(4), is_here)
+        assert list(found) == [0, 1, 2, 3]
 
 
 def started(words: str) -> subprocess.Popen:

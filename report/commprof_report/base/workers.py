@@ -68,13 +68,18 @@ def executor_open(name: str | None) -> Iterator[bool]:
 
 
 def side_by_side(
-    function: Callable[[Argument], Result], arguments: Sequence[Argument]
+    function: Callable[[Argument], Result], arguments: Sequence[Argument], is_here: bool = False
 ) -> Iterator[Result]:
     """The results in the order of the arguments, as `map` gives them. Without an executor it is
     `map` for one argument or process, in a child, and where other threads could hold a lock at the
-    time of the fork."""
+    time of the fork. is_here: this process does its part, the first argument and every n-th, and
+    copies of it do the others, which may be anything; with an executor there are no copies."""
     executor = chosen.get()
-    sent = _submitted(executor, function, arguments) if executor else _forked(function, arguments)
+    sent = (
+        _submitted(executor, function, arguments)
+        if executor and not is_here
+        else _forked(function, arguments, is_here)
+    )
     with closing(sent):
         for result, argument in zip(sent, arguments):
             yield from result or [function(argument)]
@@ -104,14 +109,15 @@ def _submitted(
 
 
 def _forked(
-    function: Callable[[Argument], Result], arguments: Sequence[Argument]
+    function: Callable[[Argument], Result], arguments: Sequence[Argument], is_here: bool
 ) -> Generator[list[Result], None, None]:
     free = re.search(r"MemAvailable: *(\d+) kB", Path("/proc/meminfo").read_text())
-    at_once = min(len(os.sched_getaffinity(0)), int(present(free)[1]) // WORKER_KIB)
+    at_once = min(len(arguments), len(os.sched_getaffinity(0)), int(present(free)[1]) // WORKER_KIB)
     if (
-        min(at_once, len(arguments)) < 2
+        at_once < 2
         or threading.active_count() > 1
         or is_worker.get()
+        or chosen.get()
         or (known := sys.modules.get("multiprocessing"))
         and known.parent_process()
     ):
@@ -124,7 +130,7 @@ def _forked(
     # otherwise; that of a child until nothing prints it
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        for first in range(min(at_once, len(arguments))):
+        for first in range(is_here, at_once):
             receiver, sender = fork.Pipe(duplex=False)
             words = function, arguments[first::at_once], receiver, sender, os.getpid()
             child = fork.Process(target=_run, args=words, daemon=True)
@@ -134,8 +140,9 @@ def _forked(
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         for place in range(len(arguments)):
             result: list[Result] = []
-            with suppress(EOFError, OSError):  # its worker was killed
-                result = workers[place % at_once][0].recv()
+            if place % at_once or not is_here:
+                with suppress(EOFError, OSError):  # its worker was killed
+                    result = workers[place % at_once - is_here][0].recv()
             yield result
     finally:
         for _, child in workers:

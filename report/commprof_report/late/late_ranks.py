@@ -84,7 +84,7 @@ from .depends import Waits
 from .marks import Last, last_at_marks, wait_region
 from .messages import Link, slow_links
 from .reading import Known, known, region_names
-from .retimed import Part, retimed
+from .retimed import Part, Retimed, retimed
 from .sums import (
     Sums,
     arrival_costs,
@@ -111,6 +111,7 @@ from .verdict import (
     blame,
     block_count,
     is_too_few,
+    together,
 )
 
 
@@ -176,7 +177,6 @@ class Late:
         chosen = cells_of(connection)
         is_nccl = chosen.is_in("library", "nccl") & chosen.is_in("family", "collective")
         self.processes, self.has_nccl = most or 1, bool(is_nccl.any())
-        self.links = self._slow_links()
         # rounds last as their cycle does
         sizes = [row for row in self.sizes if row.identity not in negotiated]
         slow = slow_size(sizes, self.split.run.sampled_share, self.notable_ns)
@@ -193,11 +193,21 @@ class Late:
         is_rooted = known.which(waits.call, texts, lambda call: call.is_rooted)
         self.lines = timelines(found.called, waits.take(~is_nccl), texts)
         self.sums: Sums = self.split.sums
-        self.sums.add(root_causes(waits, self.lines, is_nccl, is_all))
-        self.retimed = retimed(
-            self.connection, self.alignment, known, found, self.split.run.sampled_share
+
+        def played() -> tuple[Retimed, list[Link]]:
+            share = self.split.run.sampled_share
+            return retimed(self.connection, self.alignment, known, found, share), self._slow_links()
+
+        (self.retimed, self.links), causes, compared = together(
+            len(waits),
+            played,
+            lambda: root_causes(waits, self.lines, is_nccl, is_all),
+            lambda: compare_own_time(
+                found.collectives, self.alignment, waits, self.lines, is_rooted
+            ),
         )
-        return compare_own_time(found.collectives, self.alignment, waits, self.lines, is_rooted)
+        self.sums.add(causes)
+        return compared
 
     def call_rows(self, families: Mapping[str, str]) -> list[Row]:
         """families: names of communicators, by identity; those of one name share rows."""

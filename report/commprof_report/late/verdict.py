@@ -21,10 +21,10 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, takewhile
 from math import ceil, comb, log
-from typing import Optional
+from typing import Any, Optional
 
 from ..base import (
     NONE,
@@ -39,6 +39,7 @@ from ..base import (
     grouped,
     np,
     pairs,
+    side_by_side,
     threshold,
     whole,
 )
@@ -54,6 +55,7 @@ NOTABLE, COVERED = threshold("late.notable"), threshold("late.covered")
 NEGOTIATED = threshold("late.negotiated")
 FEWEST_TRANSFERS = whole("late.transfers")
 SHORTEST_NS = whole("late.shortest")
+MANY = 100_000  # rows that are worth a copy of this process
 
 Caused = dict[Optional[int], float]  # by rank; None: not known who
 
@@ -162,28 +164,41 @@ def blame(
     ranks were not late; more ranks are named if that is twice as much, and least_ns is notable."""
     if len(participants.ranks) < 2:
         return NOBODY
-    of_run, by_call = Case(costs, participants), _by_call(costs, participants)
-
-    def certain(case: Case) -> Named | None:
-        return next(iter(case.candidates(LEVEL / len(by_call))), None)
-
-    def mostly(case: Case) -> Named | None:
-        return certain(case) or case.below_half(MOSTLY_LEVEL / len(by_call))
+    by_call = _by_call(costs)
 
     def weighed(each: Named) -> Named:
         return each._replace(gain_ns=gains_ns(each.ranks) if each.is_measurable else 0)
 
-    candidates = of_run.candidates(LEVEL)
-    candidates += of_run.wider(candidates[0]) if candidates else []
-    named = weighed(candidates[0]) if candidates else None
-    for each in map(weighed, candidates[1:]):
-        if named and each.gain_ns >= max(least_ns, 2 * named.gain_ns):
-            named = each
-    calls = _late_in_calls(by_call, certain)
+    def late_in_run() -> tuple[Case, Named | None]:
+        of_run = Case(costs, participants)
+        candidates = of_run.candidates(LEVEL)
+        candidates += of_run.wider(candidates[0]) if candidates else []
+        named = weighed(candidates[0]) if candidates else None
+        for each in map(weighed, candidates[1:]):
+            if named and each.gain_ns >= max(least_ns, 2 * named.gain_ns):
+                named = each
+        return of_run, named
+
+    (of_run, named), *found = together(
+        len(costs),
+        late_in_run,
+        *(partial(_late_in_call, costs, participants, rows, len(by_call)) for rows in by_call),
+    )
+    calls, likely = (
+        sorted(filter(None, causes), key=lambda each: -each.cost_ns)
+        for causes in list(zip(*found)) or [(), ()]
+    )
     if not (named or _explain_more(calls, named, costs)):
-        few, calls = of_run.below_half(MOSTLY_LEVEL), _late_in_calls(by_call, mostly)
+        few, calls = of_run.below_half(MOSTLY_LEVEL), likely
         named = few and weighed(few)
     return Blame(None, calls) if _explain_more(calls, named, costs) else Blame(named, [])
+
+
+def together(rows: int, *parts: Callable[[], Any]) -> list[Any]:
+    """The results of parts that do not depend on each other. Those of many rows are called side by
+    side: the first one, and every n-th, in this process, the others in copies of it."""
+    each = partial(side_by_side, is_here=True) if rows >= MANY else map
+    return [*each(lambda part: part(), parts)]
 
 
 class Case:
@@ -573,30 +588,28 @@ def _beyond(blocks: Blocks | None, unit: int, most: float) -> float:
     return float(beyond)
 
 
-def _by_call(costs: Costs, participants: Participants) -> dict[tuple[int, int], Case]:
-    """By call and communicator, if there are several."""
+def _by_call(costs: Costs) -> list[Ints]:
+    """The rows of each call on each communicator, if there are several."""
     order, groups = grouped(costs.call, costs.identity)
-    if len(groups) < 2:
-        return {}
-    cases = {}
-    for rows in np.split(order, groups.first[1:]):
-        call, identity = int(costs.call[rows[0]]), int(costs.identity[rows[0]])
-        members = participants.members[identity]
-        own = participants._replace(ranks=members, members={identity: members})
-        cases[call, identity] = Case(costs.take(rows), own)
-    return cases
+    return np.split(order, groups.first[1:]) if len(groups) > 1 else []
 
 
-def _late_in_calls(
-    by_call: Mapping[tuple[int, int], Case], find: Callable[[Case], Named | None]
-) -> list[CallCause]:
-    """Calls with late ranks; those with most waiting first."""
-    found = []
-    for (call, identity), case in by_call.items():
-        texts = case.participants.texts.texts
-        if (named := find(case)) and named.is_measurable:
-            found.append(CallCause(texts[call], texts[identity], named, case.costs.whole_ns))
-    return sorted(found, key=lambda each: -each.cost_ns)
+def _late_in_call(
+    costs: Costs, participants: Participants, rows: Ints, calls: int
+) -> list[CallCause | None]:
+    """The late ranks of one of so many calls: those that are beyond chance and cause most of its
+    waiting; and if there are none, those that it is mostly for."""
+    call, identity = int(costs.call[rows[0]]), int(costs.identity[rows[0]])
+    members, texts = participants.members[identity], participants.texts.texts
+    own = participants._replace(ranks=members, members={identity: members})
+    case = Case(costs.take(rows), own)
+    certain = next(iter(case.candidates(LEVEL / calls)), None)
+    return [
+        CallCause(texts[call], texts[identity], named, case.costs.whole_ns)
+        if named and named.is_measurable
+        else None
+        for named in (certain, certain or case.below_half(MOSTLY_LEVEL / calls))
+    ]
 
 
 def _explain_more(calls: Sequence[CallCause], named: Named | None, costs: Costs) -> bool:
