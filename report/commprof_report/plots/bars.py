@@ -222,9 +222,11 @@ def draw_upright(axes, picture: Picture) -> None:
         look: dict[str, Any] = {"color": part.colour, "label": part.name}
         if len(bars) < MOST_BARS:
             axes.bar(bars, high - low, bottom=low, width=0.8, **look)
-        else:  # as one shape
+        else:  # as one shape; `stairs` asks each line for its bounds
+            sides = (np.append(values, values[-1]) for values in (low, high))
             edges = [place - 0.5 for place in range(len(bars) + 1)]
-            axes.stairs(high, edges, baseline=low, fill=True, **look)
+            shape = axes.fill_between(edges, *sides, step="post", linewidth=0, **look)
+            shape.sticky_edges.y.append(0)
     if picture.most:
         axes.set_ylim(0, 1.4 * picture.most)
     near = -(-NOTE * len(bars) // (picture.size[0] - LEGEND))
