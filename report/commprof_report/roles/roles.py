@@ -451,7 +451,7 @@ def ranks_waited_for(
     if late.is_known and late.run.late_ranks is not None:
         return late.run.late_ranks
     stages = {rank: str(place) for each in chains for place, rank in enumerate(each.ranks)}
-    named, slow = late.named_among(stages), set()
+    named, slow = late.named_among(stages) if chains else (), set()
     for each in chains:
         slow |= keeping_waiting([of_ranks[rank] for rank in each.ranks if rank in of_ranks], named)
     if named and slow.issuperset(named):
