@@ -786,7 +786,7 @@ def test_so_many_late_arrivals_of_one_rank_are_beyond_chance(ranks, enough):
 @pytest.fixture
 def parts(monkeypatch) -> list[int]:
     """How many parts of the analysis were called side by side, each time: on three cores, now also
-    those of few rows."""
+    those of few rows and ranks."""
     found: list[int] = []
 
     def noted(function, arguments, **how):
@@ -794,7 +794,8 @@ def parts(monkeypatch) -> list[int]:
         return side_by_side(function, arguments, **how)
 
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(3))
-    monkeypatch.setattr(verdict, "MANY", 0)
+    monkeypatch.setattr(verdict, "MANY_ROWS", 0)
+    monkeypatch.setattr(verdict, "MANY_RANKS", 0)
     monkeypatch.setattr(verdict, "side_by_side", noted)
     return found
 
@@ -813,7 +814,7 @@ def test_several_processes_find_what_one_does(report, parts, monkeypatch, tmp_pa
     path = DIVIDED[name]().write(tmp_path / "run.db")
     of_several = report("late", path)
     assert parts[0] == 3 and len(parts) > 1
-    monkeypatch.setattr(verdict, "MANY", 1_000_000)
+    monkeypatch.setattr(verdict, "MANY_ROWS", 1_000_000)
     parts.clear()
     assert report("late", path) == of_several
     assert not parts

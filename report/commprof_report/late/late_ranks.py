@@ -200,6 +200,7 @@ class Late:
 
         (self.retimed, self.links), causes, compared = together(
             len(waits),
+            len(known.hosts),
             played,
             lambda: root_causes(waits, self.lines, is_nccl, is_all),
             lambda: compare_own_time(

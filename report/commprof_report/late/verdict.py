@@ -55,7 +55,7 @@ NOTABLE, COVERED = threshold("late.notable"), threshold("late.covered")
 NEGOTIATED = threshold("late.negotiated")
 FEWEST_TRANSFERS = whole("late.transfers")
 SHORTEST_NS = whole("late.shortest")
-MANY = 100_000  # rows that are worth a copy of this process
+MANY_ROWS, MANY_RANKS = 50_000, 256  # both are worth a copy of this process
 
 Caused = dict[Optional[int], float]  # by rank; None: not known who
 
@@ -181,6 +181,7 @@ def blame(
 
     (of_run, named), *found = together(
         len(costs),
+        len(participants.ranks),
         late_in_run,
         *(partial(_late_in_call, costs, participants, rows, len(by_call)) for rows in by_call),
     )
@@ -194,10 +195,12 @@ def blame(
     return Blame(None, calls) if _explain_more(calls, named, costs) else Blame(named, [])
 
 
-def together(rows: int, *parts: Callable[[], Any]) -> list[Any]:
-    """The results of parts that do not depend on each other. Those of many rows are called side by
-    side: the first one, and every n-th, in this process, the others in copies of it."""
-    each = partial(side_by_side, is_here=True) if rows >= MANY else map
+def together(rows: int, ranks: int, *parts: Callable[[], Any]) -> list[Any]:
+    """The results of parts that do not depend on each other. Those of many rows and ranks are
+    called side by side: the first one, and every n-th, in this process, the others in copies of it.
+    A large run of few ranks has simple causes: a copy of its memory takes as long."""
+    is_large = rows >= MANY_ROWS and ranks >= MANY_RANKS
+    each = partial(side_by_side, is_here=True) if is_large else map
     return [*each(lambda part: part(), parts)]
 
 
