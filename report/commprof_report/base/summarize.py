@@ -320,7 +320,6 @@ BINS = {"exact": exact, "pow2": pow2, "hvprof": hvprof}
 
 
 DEVIATION = 1.4826  # standard deviation / median absolute deviation, of a normal distribution
-BUCKETS = 512  # at least as many as a histogram has
 ASKED = (50, 95, 99)
 BEYOND = 100  # percents of calls: fewer beyond a percentile do not support it
 
