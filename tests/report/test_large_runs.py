@@ -78,29 +78,30 @@ def test_no_more_is_read_than_asked_for(many, most):
     assert len(run.connection.execute(kinds).fetchall()) == 5, "messages are among them"
 
 
-def statements_of(monkeypatch, files: list[Path], **options: object) -> list[str]:
-    """Statements that SQLite executes to read them."""
+@pytest.fixture
+def traced(monkeypatch) -> tuple[list[sqlite3.Connection], list[str]]:
+    """The connections of runs that are opened, and the statements that SQLite executes."""
+    connections: list[sqlite3.Connection] = []
     executed: list[str] = []
 
     def create() -> sqlite3.Connection:
-        connection = database_create()
-        connection.set_trace_callback(executed.append)
-        return connection
+        connections.append(database_create())
+        connections[-1].set_trace_callback(executed.append)
+        return connections[-1]
 
     monkeypatch.setattr(run_module, "database_create", create)
-    run_open(files, **options)
-    return executed
+    return connections, executed
 
 
 @pytest.mark.parametrize(
     "options", ({}, {"with_samples": True}, {"with_samples": True, "most_samples": 50_000})
 )
 def test_each_row_of_a_file_is_read_once_and_its_empty_tables_are_only_seen_to_be_empty(
-    many, monkeypatch, options
+    many, traced, options
 ):
     """To prepare a statement takes longer than to read the few rows of most tables."""
-
-    executed = statements_of(monkeypatch, [many / "rank-0.db"], **options)
+    _, executed = traced
+    run_open([many / "rank-0.db"], **options)
     tables = ("cell", "fact", "gpu_kernel")
     of_table = {
         table: [text for text in executed if re.search(rf"source\.{table}\b", text)]
@@ -112,24 +113,17 @@ def test_each_row_of_a_file_is_read_once_and_its_empty_tables_are_only_seen_to_b
 
 
 @pytest.mark.parametrize("command", ("summary", "gpu", "ranks"))
-def test_no_statement_visits_all_ranks_for_each_rank(report, many, monkeypatch, command):
+def test_no_statement_visits_all_ranks_for_each_rank(report, many, traced, command):
     """SQLite may, of a table without a key: with 16,000 ranks that was half of `summary`."""
-    executed: list[str] = []
-    connections: list[sqlite3.Connection] = []
-
-    def create() -> sqlite3.Connection:
-        connections.append(database_create())
-        connections[0].set_trace_callback(executed.append)
-        return connections[0]
-
-    monkeypatch.setattr(run_module, "database_create", create)
+    connections, executed = traced
     report(command, many)
-    connections[0].set_trace_callback(None)
-    tables = {name for (name,) in connections[0].execute("SELECT name FROM temp.sqlite_master")}
+    (connection,) = connections
+    connection.set_trace_callback(None)
+    tables = {name for (name,) in connection.execute("SELECT name FROM temp.sqlite_master")}
     inside = set()
     for statement in {*executed}:
         with suppress(sqlite3.Error):  # it makes a table that is there
-            plan = connections[0].execute(f"EXPLAIN QUERY PLAN {statement}").fetchall()
+            plan = connection.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall()
             loops = [row for row in plan if re.match("SCAN|SEARCH", row[3])]
             within = (
                 row for at, row in enumerate(loops) if row[1] in {up for _, up, *_ in loops[:at]}
