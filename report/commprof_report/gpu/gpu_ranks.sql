@@ -1,10 +1,10 @@
 -- Was the GPU traced in each selected rank, and if not, why?
 SELECT rank.world_rank AS rank, gpu_state AS state, coalesce(reason.value, '') AS reason,
-       coalesce(memory.value, '') AS device_memory,
-       coalesce(part.value, '') AS traced_part,
+       coalesce(memory.value, '') AS device_memory, coalesce(part.value, '') AS traced_part,
        CAST(coalesce(graphs.value, 0) AS INTEGER) AS unseen_graph_launches,
        rank.world_rank IN (SELECT world_rank FROM cell WHERE measure = 'captured')
-           AND rank.world_rank NOT IN (SELECT world_rank FROM gpu_activity WHERE is_graph) AS has_unseen_captures,
+           AND rank.world_rank NOT IN (SELECT world_rank FROM gpu_activity WHERE is_graph)
+           AS has_unseen_captures,
        rank_wall.wall_ns, gpu_records AS records, gpu_dropped_records AS dropped_records,
        gpu_implausible_records AS implausible_records,
        gpu_late_records AS late_records, gpu_unattributed_records AS unattributed_records,

@@ -231,9 +231,7 @@ def _caused(
         )
         causes = _indirect(wait_ns, waiter, last[row], of_waiter, of_last, *parts)
         known[row] = causes.items()
-    cause_rank, every_ns = (
-        np.fromiter(chain.from_iterable(chain.from_iterable(known)), float).reshape(-1, 2).T
-    )
+    cause_rank, every_ns = np.array([*chain.from_iterable(known)], float).reshape(-1, 2).T
     return Causes(
         wait=np.repeat(wait, np.array([len(causes) for causes in known], np.int64)),
         cause_rank=cause_rank.astype(np.int64),

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from itertools import chain, takewhile
+from itertools import takewhile
 from math import ceil, comb, log
 from typing import Any, Optional
 
@@ -36,6 +36,7 @@ from ..base import (
     TextInts,
     Texts,
     found_in,
+    gathered,
     grouped,
     np,
     pairs,
@@ -523,21 +524,12 @@ class Suspects:
             for number in np.unique(identity).tolist()
             for own in [() if number == NONE else self.members.get(number, self.units)]
         }
-        calling = (
-            np.repeat([*callers], [len(own) for own in callers.values()]),
-            np.fromiter(chain.from_iterable(callers.values()), np.int64),
-        )
-        is_beside = found_in((identity[arrival], unit), calling) < 0
-        rows = Groups(arrival[is_beside])
-        # as bytes, which are the same for the same units: few of them become Python's numbers
-        packed, ends = unit[is_beside].tobytes(), (rows.counts.cumsum() * unit.itemsize).tolist()
-        pieces = (packed[begin:end] for begin, end in zip([0, *ends], ends))
-        beside = dict(zip(arrival[is_beside][rows.first].tolist(), pieces))
-        keys = [(number, beside.get(at, b"")) for at, number in enumerate(identity.tolist())]
-        sets = {
-            (number, more): callers[number].union(np.frombuffer(more, unit.dtype).tolist())
-            for number, more in dict.fromkeys(keys)
-        }
+        late = gathered(zip(arrival.tolist(), unit.tolist()))
+        keys = [
+            (number, frozenset(late.get(at, ())) - callers[number])
+            for at, number in enumerate(identity.tolist())
+        ]
+        sets = {(number, more): callers[number] | more for number, more in dict.fromkeys(keys)}
         known = dict.fromkeys(filter(None, sets.values()))
         numbers = {own: place for place, own in enumerate(known)}
         return np.array([numbers.get(sets[key], -1) for key in keys], np.int64), list(numbers)

@@ -217,6 +217,7 @@ def _levels(target: Ints, source: Ints, nodes: int) -> tuple[Ints, Ints]:
     waits_for, order = np.bincount(target, minlength=nodes), np.argsort(source, kind="stable")
     first, reached = np.searchsorted(source[order], np.arange(nodes + 1)), target[order]
     count, left, firsts, targets = np.diff(first), waits_for.data, first.tolist(), reached.tolist()
+    # left: the numbers of waits_for, as Python reads them fast
     found, upto = np.flatnonzero(waits_for == 0).tolist(), [0]
     while upto[-1] < len(found):
         level = found[upto[-1] :]
