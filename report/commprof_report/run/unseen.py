@@ -273,20 +273,13 @@ Hole = namedtuple("Hole", "world_rank thread begin_ns end_ns")
 
 def together_share(connection: Connection) -> float:
     """The share of the ranks' time in which all calls of the rank's main thread are sampled."""
-    whole_ns = seen_ns = 0
-    found, main = (
-        holes(connection),
-        dict(connection.execute("SELECT world_rank, thread FROM thread WHERE is_main")),
-    )
-    for rank, wall_ns in connection.execute(
-        "SELECT world_rank, coalesce(wall_ns, 0) FROM rank_wall"
-    ):
-        windows = sampled_spans(
-            hole for hole in found.get(rank, ()) if hole.thread == main.get(rank, 0)
-        )
-        whole_ns += wall_ns
-        seen_ns += int(np.diff(np.clip(windows, 0, wall_ns)).sum())
-    return 1 - (whole_ns - seen_ns) / whole_ns if whole_ns else 1.0
+    query.run(connection, "run/holes")
+    whole_ns, unseen_ns = connection.execute(
+        "SELECT (SELECT total(wall_ns) FROM rank_wall), total(min(end_ns, wall_ns) - min(begin_ns, "
+        "wall_ns)) FROM hole JOIN rank_wall USING (world_rank) LEFT JOIN (SELECT * FROM thread "
+        "WHERE is_main) AS main USING (world_rank) WHERE hole.thread = coalesce(main.thread, 0)"
+    ).fetchone()
+    return 1 - unseen_ns / whole_ns if whole_ns else 1.0
 
 
 def holes(connection: Connection) -> dict[int, list[Row]]:
