@@ -10,7 +10,7 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from ..base import (
@@ -43,7 +43,7 @@ SQLITE_MAGIC = b"SQLite format 3\0"
 STUB_START = PREFIX[: len(SQLITE_MAGIC)]
 LEDGER_ON_NODE = re.compile(r"[0-9a-f]{16}-rank-\d+-[0-9a-f]+\.ledger")
 FOREVER = 1 << 63
-SCANNED_ALONE = 256  # files; for more there are workers
+FILES_OF_PART = 128  # that are read side by side with other parts
 
 
 class RankFile(namedtuple("RankFile", "path is_ledger ranks")):
@@ -84,8 +84,9 @@ def folder_scan(folder: Path) -> Folder:
     above, names = (folder, _names(folder)) if folder.is_dir() else (folder.parent, {folder.name})
     problems: list[ReportError] = []
     paths = rank_paths(above, names, problems)
-    each_scanned = side_by_side if len(paths) > SCANNED_ALONE else map
-    found = [*watched(each_scanned(_scanned, paths), "looking at", len(paths))]
+    parts = in_parts(paths)
+    each_scanned = side_by_side(_part_scanned, parts)
+    found = [*chain(*watched(each_scanned, "looking at", len(parts), "parts"))]
     problems += [file for file in found if isinstance(file, ReportError)]
     asides = {  # but for empty ones, whose contents were moved aside
         prefix: sum(name.startswith(prefix) and any((folder / name).glob("*")) for name in names)
@@ -95,6 +96,14 @@ def folder_scan(folder: Path) -> Folder:
         what = "holds no rank-<n>.db and no rank-<n>.ledger" + " (it is empty)" * (not names)
         problems.append(ReportError(folder, what))
     return Folder([file for file in found if isinstance(file, RankFile)], asides, problems)
+
+
+def in_parts(files: Sequence[Value]) -> list[Sequence[Value]]:
+    return [files[first : first + FILES_OF_PART] for first in range(0, len(files), FILES_OF_PART)]
+
+
+def _part_scanned(paths: Sequence[Path]) -> list[RankFile | ReportError]:
+    return [*map(_scanned, paths)]
 
 
 def _scanned(path: Path) -> RankFile | ReportError:

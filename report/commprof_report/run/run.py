@@ -43,6 +43,7 @@ from .rank_files import (
     file_scan,
     files_mode,
     folder_scan,
+    in_parts,
     newcomers,
     newest_run,
     one_run,
@@ -52,9 +53,8 @@ from .rank_files import (
     runs_split,
     spawned_ranks,
 )
-from .sampled import MOST_SAMPLES, PARTS, Thinning
+from .sampled import FIRST, MOST_SAMPLES, Thinning
 
-FILES_OF_PART = 128
 PAGE_OF_MANY = 1 << 16  # bytes of a page in a run of many files
 MOST_PLACES = 3  # of ledgers that are listed in a message
 
@@ -145,7 +145,7 @@ def run_open(
     if not given:
         run.remarks.append(units.visible(f"{' '.join(map(str, paths))}: the newest run here"))
     files = _files(run, paths)
-    if len(files) > FILES_OF_PART:
+    if len(in_parts(files)) > 1:
         run.connection = database_create(PAGE_OF_MANY)
     if run.thinning:
         run.thinning.files = len(files)
@@ -168,15 +168,15 @@ def run_open(
 def _files_take(run: Run, files: Sequence[RankFile], with_histograms: bool) -> None:
     """Many files are read side by side (workers.py), after the first of them have told how many
     samples there are. Ledgers change: they are read here."""
-    is_alone = len(files) <= FILES_OF_PART or any(file.is_ledger for file in files)
-    number = len(files) if is_alone else len(files) // PARTS if run.thinning else 0
+    is_alone = len(in_parts(files)) < 2 or any(file.is_ledger for file in files)
+    number = len(files) if is_alone else FIRST if run.thinning else 0
     for file in watched(files[:number], "reading", number):
         _file_take(run, file, with_histograms)
     _parts_take(run, files[number:], with_histograms)
 
 
 def _parts_take(run: Run, files: Sequence[RankFile], with_histograms: bool) -> None:
-    parts = [files[first : first + FILES_OF_PART] for first in range(0, len(files), FILES_OF_PART)]
+    parts = in_parts(files)
     thinning = run.thinning.of_part() if run.thinning else None
     read = partial(_part_read, run.path, with_histograms, thinning)
     answers = zip(parts, side_by_side(read, parts))

@@ -110,7 +110,7 @@ WINDOWS_LOG2 = 8  # the samples are in at most 2^8 + 1 windows
 SHORTEST_NS_LOG2 = 16  # of a window
 # stretches of consecutive windows that are retained at least, if the samples allow that
 STRETCHES = 4
-PARTS = 16  # of many files; those of the first tell how many samples the rest have
+FIRST = 32  # of many files: they tell how many samples the rest have
 BALANCED = 4  # a bit should leave out at least a quarter, and retain as much
 CALLS, ACTIVITIES = "calls", "activities"
 
@@ -182,8 +182,9 @@ class Thinning:
 
     def expect(self, connection: Connection, tables: Sequence[str]) -> None:
         """Settles what is not read of the attached file `source`, before any of it is."""
-        samples = _rows(connection, "count(*)", "source", tables)
-        if self.most is not None and samples > self.most:
+        # the last row's number is known at once, and the count unless rows were deleted
+        counts = (_rows(connection, what, "source", tables) for what in ("max(rowid)", "count(*)"))
+        if self.most is not None and all(count > self.most for count in counts):
             self._leave_out(self._times(connection, tables, "source"), self.most)
 
     def _times(
@@ -230,10 +231,10 @@ class Thinning:
         self.files_read += files
         newest = _rows(connection, "max(rowid)")
         now = self.retained + newest - self.newest
-        is_first = self.files_read == self.files // PARTS >= PARTS // 2
-        if self.most is None or now * (PARTS if is_first else 1) <= self.most:
+        is_first = self.files_read == FIRST <= self.files // 4
+        most = self.most and (self.most * FIRST // self.files if is_first else self.most)
+        if most is None or now <= most:
             return
-        most = self.most // PARTS if is_first else self.most
         self._leave_out(self._times(connection, SAMPLED), most)
         connection.execute("BEGIN")
         for table, passed in self.passed(connection, SAMPLED).items():
