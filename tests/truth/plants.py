@@ -96,11 +96,11 @@ slow stage of 1F1B, 4 stages x 2: 1f1b 8 4,5 imbalance - delay=20000 base=500
 slow rank of gpipe, a quarter of the calls sampled: \
     gpipe 4 2 imbalance - delay=20000 base=500 rounds=160 samples=64K
 more work on each higher rank: staircase 4 3 imbalance Allreduce
-random work on every rank: random 4 - spread - delay=80000
+random work on every rank: random 4 - spread - delay=40000 rounds=64
 slow master: serve 4 0 imbalance Recv
 slow rank that gathers: collect 4 0 imbalance Allreduce
 rank that gathers by a slow network: collect 4 - spread - delay=5000 where=network
-random work, eager messages to all: fan_out 4 1 spread - rounds=32
+random work, eager messages to all: fan_out 4 1 none - rounds=128
 ranks take turns: rotation 4 - spread -
 rank 1 in Allreduce, rank 0 in Barrier: by_call 4 - by-call Allreduce=1,Barrier=0
 a rank that gets slower: drift 4 1 imbalance Allreduce
