@@ -86,13 +86,29 @@ def test_the_same_sums_are_read_in_parts(folder, in_parts):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("most, first, parts", [(20_000, 4, 7), (300, 0, 0), (300, 16, 5)])
+@pytest.mark.parametrize("most, first, parts", [(20_000, 4, 7), (300, 0, 0)])
 def test_the_same_samples_are_read_in_parts(folder, in_parts, monkeypatch, most, first, parts):
     """Parts with more samples than the first files let expect are read again, file by file."""
     monkeypatch.setattr(reading, "FIRST", first)
     monkeypatch.setattr(sampled, "FIRST", first)
     read = in_parts(folder, parts, with_samples=True, most_samples=most)
     assert 0 < len(read.rows["sample"]) + len(read.rows["gpu_sample"]) <= most
+
+
+def test_the_first_files_tell_what_is_left_out_of_the_others(folder, monkeypatch):
+    """The first 16 have fewer samples than all may have, but more than their share."""
+    left_out, leave_out = [], sampled.Thinning._leave_out
+
+    def noted(thinning, *more: object) -> None:
+        left_out.append(thinning.files_read)
+        leave_out(thinning, *more)
+
+    monkeypatch.setattr(sampled.Thinning, "_leave_out", noted)
+    monkeypatch.setattr(reading, "FIRST", 16)
+    monkeypatch.setattr(sampled, "FIRST", 16)
+    monkeypatch.setattr(rank_files, "FILES_OF_PART", 10)
+    run_open(folder, with_samples=True, most_samples=3_000)
+    assert left_out == [16]
 
 
 @pytest.mark.slow
