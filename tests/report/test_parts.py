@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import planted
 import pytest
+from commprof_report.main import main
 from commprof_report.run import rank_files, sampled
 from commprof_report.run import run as reading
 from commprof_report.run.run import Run, run_open
@@ -141,6 +142,23 @@ def test_without_space_for_the_parts_files_are_read_one_after_the_other(
 
     monkeypatch.setattr(reading, "database_write", full)
     assert in_parts(folder, parts=0).notes == []
+
+
+@pytest.mark.parametrize("files", [RANKS, 10])
+def test_a_full_disk_is_said_of_temporary_files(written, monkeypatch, capsys, files):
+    """And sound files are not called damaged."""
+    create = reading.database_create
+
+    def small(*words: int):
+        connection = create(*words)
+        connection.execute("PRAGMA max_page_count = 60")
+        return connection
+
+    monkeypatch.setattr(reading, "database_create", small)
+    monkeypatch.setattr(rank_files, "FILES_OF_PART", files)
+    assert main(["calls", str(written)]) == 1
+    said = "temporary files: no space is left for them; TMPDIR can name another folder"
+    assert capsys.readouterr() == ("", f"hvprof-report: {said}\n")
 
 
 @pytest.mark.slow

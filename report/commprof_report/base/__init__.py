@@ -33,6 +33,7 @@ from .core import (
     found_in,
     gathered,
     grouped,
+    is_full,
     joined,
     keys,
     np,

@@ -160,11 +160,21 @@ def as_report(error: Exception) -> ReportError:
         return error
     if isinstance(error, OSError):
         return ReportError(error.filename or "output", error.strerror or str(error))
-    if isinstance(error, MemoryError):
+    if is_full(error):
         return ReportError(
-            "the files of this run", "hold more than fits into the memory that this process may use"
+            "temporary files", "no space is left for them; TMPDIR can name another folder"
         )
-    return ReportError("the files of this run", f"do not fit together: {error}")
+    what = (
+        "hold more than fits into the memory that this process may use"
+        if isinstance(error, MemoryError)
+        else f"do not fit together: {error}"
+    )
+    return ReportError("the files of this run", what)
+
+
+def is_full(error: Exception) -> bool:
+    """SQLite has no more space for a run, which is in temporary files if it is large."""
+    return isinstance(error, sqlite3.OperationalError) and "disk is full" in str(error)
 
 
 class UsageError(ReportError):

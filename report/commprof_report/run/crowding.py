@@ -122,9 +122,8 @@ def taken_text(lost: Sequence[Lost]) -> str:
     return quota + taken * (stolen >= TAKEN)
 
 
-def crowded_facts(found: Sequence[Crowding]) -> Iterator[tuple[str, str]]:
-    if found:
-        yield "Crowded", sentence(found)
+def crowded_facts(found: Sequence[Crowding]) -> list[tuple[str, str]]:
+    return [("Crowded", sentence(found) if found else "")]
 
 
 def _measured(rows: list[Row], times: Mapping[int, CpuTimeRow]) -> Crowding | None:

@@ -28,7 +28,15 @@ from typing import Any, BinaryIO, List, Tuple
 from urllib.parse import quote
 
 from .. import APPLICATION_ID
-from ..base import ReportError, Row, library_text, query, regular_open, version_check
+from ..base import (
+    ReportError,
+    Row,
+    is_full,
+    library_text,
+    query,
+    regular_open,
+    version_check,
+)
 from .sampled import SAMPLED, Sampled, Thinning
 
 # sqlite3 raises all of these on damaged files
@@ -325,6 +333,8 @@ def damage_named(path: Path) -> Iterator[None]:
     try:
         yield
     except DAMAGE as error:
+        if is_full(error):  # of the run, whichever file was added last
+            raise
         is_too_large = isinstance(error, MemoryError)
         why = ", or holds more than fits into memory" if is_too_large else f": {error}"
         raise ReportError(path, f"is damaged{why}") from None

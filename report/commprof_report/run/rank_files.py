@@ -85,8 +85,8 @@ def folder_scan(folder: Path) -> Folder:
     problems: list[ReportError] = []
     paths = rank_paths(above, names, problems)
     parts = in_parts(paths)
-    each_scanned = side_by_side(_part_scanned, parts)
-    found = [*chain(*watched(each_scanned, "looking at", len(parts), "parts"))]
+    scanned = watched(side_by_side(_part_scanned, parts), "looking at", len(parts), "parts")
+    found = [*chain(*scanned)]
     problems += [file for file in found if isinstance(file, ReportError)]
     asides = {  # but for empty ones, whose contents were moved aside
         prefix: sum(name.startswith(prefix) and any((folder / name).glob("*")) for name in names)

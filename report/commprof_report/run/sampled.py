@@ -183,8 +183,10 @@ class Thinning:
     def expect(self, connection: Connection, tables: Sequence[str]) -> None:
         """Settles what is not read of the attached file `source`, before any of it is."""
         # the last row's number is known at once, and the count unless rows were deleted
-        counts = (_rows(connection, what, "source", tables) for what in ("max(rowid)", "count(*)"))
-        if self.most is not None and all(count > self.most for count in counts):
+        if self.most is not None and all(
+            _rows(connection, what, "source", tables) > self.most
+            for what in ("max(rowid)", "count(*)")
+        ):
             self._leave_out(self._times(connection, tables, "source"), self.most)
 
     def _times(
@@ -230,10 +232,9 @@ class Thinning:
         """Files were read. If there are too many samples now, more of them are left out."""
         self.files_read += files
         newest = _rows(connection, "max(rowid)")
-        now = self.retained + newest - self.newest
         is_first = self.files_read == FIRST <= self.files // 4
         most = self.most and (self.most * FIRST // self.files if is_first else self.most)
-        if most is None or now <= most:
+        if most is None or self.retained + newest - self.newest <= most:
             return
         self._leave_out(self._times(connection, SAMPLED), most)
         connection.execute("BEGIN")

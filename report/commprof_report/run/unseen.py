@@ -7,7 +7,7 @@ part of the log.
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from sqlite3 import Connection
 from typing import NamedTuple
 
@@ -240,10 +240,8 @@ def unsampled_text(connection: Connection) -> str:
     )
 
 
-def unsampled_facts(connection: Connection) -> Iterator[tuple[str, str]]:
-    text = unsampled_text(connection)
-    if text:
-        yield HEAD, text
+def unsampled_facts(connection: Connection) -> list[tuple[str, str]]:
+    return [(HEAD, unsampled_text(connection))]
 
 
 def no_log_text(connection: Connection) -> str:
