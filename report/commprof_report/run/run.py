@@ -290,10 +290,10 @@ def _file_take(run: Run, file: RankFile, with_histograms: bool) -> None:
 
     try:
         as_ledger_or_database(file.path, take)
-        if run.thinning:
-            run.thinning.added(run.connection)
     except ReportError as error:
         run.note(error.subject, error.what)
+    if run.thinning:
+        run.thinning.added(run.connection)
 
 
 def _ledger_take(run: Run, path: Path, with_histograms: bool) -> None:
