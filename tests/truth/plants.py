@@ -100,7 +100,7 @@ random work on every rank: random 4 - spread - delay=40000 rounds=64
 slow master: serve 4 0 imbalance Recv
 slow rank that gathers: collect 4 0 imbalance Allreduce
 rank that gathers by a slow network: collect 4 - spread - delay=5000 where=network
-random work, eager messages to all: fan_out 4 1 none - rounds=128
+random work, eager messages to all: fan_out 4 1 unknown -
 ranks take turns: rotation 4 - spread -
 rank 1 in Allreduce, rank 0 in Barrier: by_call 4 - by-call Allreduce=1,Barrier=0
 a rank that gets slower: drift 4 1 imbalance Allreduce
