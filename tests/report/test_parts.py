@@ -54,12 +54,23 @@ def everything(run: Run) -> Read:
     return Read(rows, run.notes)
 
 
+def split(monkeypatch, files: int, first: int = sampled.FIRST) -> None:
+    """Parts have so many files, and so many are read before them."""
+    for module, name, value in (
+        (rank_files, "FILES_OF_PART", files),
+        (reading, "FILES_OF_PART", files),
+        (reading, "FIRST", first),
+        (sampled, "FIRST", first),
+    ):
+        monkeypatch.setattr(module, name, value)
+
+
 @pytest.fixture
 def in_parts(monkeypatch):
     """Rows read of a folder: the same one file after the other as in parts, by one process or
     three."""
 
-    def read(folder: Path, parts: int = 7, **options: object) -> Read:
+    def read(folder: Path, parts: int = 7, first: int = sampled.FIRST, **options: object) -> Read:
         answers, taken = [], []
         copy = reading.database_copy
 
@@ -69,7 +80,7 @@ def in_parts(monkeypatch):
 
         monkeypatch.setattr(reading, "database_copy", counting)
         for files, cores in ((RANKS, 3), (10, 1), (10, 3)):
-            monkeypatch.setattr(rank_files, "FILES_OF_PART", files)
+            split(monkeypatch, files, first)
             monkeypatch.setattr(os, "sched_getaffinity", lambda _, cores=cores: set(range(cores)))
             answers.append(everything(run_open(folder, **options)))
         monkeypatch.setattr(reading, "database_copy", copy)
@@ -88,11 +99,9 @@ def test_the_same_sums_are_read_in_parts(folder, in_parts):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("most, first, parts", [(20_000, 4, 7), (300, 0, 0)])
-def test_the_same_samples_are_read_in_parts(folder, in_parts, monkeypatch, most, first, parts):
+def test_the_same_samples_are_read_in_parts(folder, in_parts, most, first, parts):
     """Parts with more samples than the first files let expect are read again, file by file."""
-    monkeypatch.setattr(reading, "FIRST", first)
-    monkeypatch.setattr(sampled, "FIRST", first)
-    read = in_parts(folder, parts, with_samples=True, most_samples=most)
+    read = in_parts(folder, parts, first, with_samples=True, most_samples=most)
     assert 0 < len(read.rows["sample"]) + len(read.rows["gpu_sample"]) <= most
 
 
@@ -107,9 +116,7 @@ def test_the_first_files_tell_what_is_left_out_of_the_others(folder, monkeypatch
         leave_out(thinning, *more)
 
     monkeypatch.setattr(sampled.Thinning, "_leave_out", noted)
-    monkeypatch.setattr(reading, "FIRST", 16)
-    monkeypatch.setattr(sampled, "FIRST", 16)
-    monkeypatch.setattr(rank_files, "FILES_OF_PART", 10)
+    split(monkeypatch, 10, 16)
     run_open(folder, with_samples=True, most_samples=2_500)
     assert left_out == [16]
 
@@ -157,7 +164,7 @@ def test_a_full_disk_is_said_of_temporary_files(written, monkeypatch, capsys, fi
         return connection
 
     monkeypatch.setattr(reading, "database_create", small)
-    monkeypatch.setattr(rank_files, "FILES_OF_PART", files)
+    split(monkeypatch, files)
     assert main(["calls", str(written)]) == 1
     said = "temporary files: no space is left for them; TMPDIR can name another folder"
     assert capsys.readouterr() == ("", f"hvprof-report: {said}\n")

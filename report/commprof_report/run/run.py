@@ -38,6 +38,7 @@ from .ledger_rows import ledger_rows
 from .ledger_format import CUT_OFF
 from .rank_files import (
     ASIDES,
+    FILES_OF_PART,
     RankFile,
     as_ledger_or_database,
     file_scan,
@@ -145,7 +146,7 @@ def run_open(
     if not given:
         run.remarks.append(units.visible(f"{' '.join(map(str, paths))}: the newest run here"))
     files = _files(run, paths)
-    if len(in_parts(files)) > 1:
+    if len(files) > FILES_OF_PART:
         run.connection = database_create(PAGE_OF_MANY)
     if run.thinning:
         run.thinning.files = len(files)
@@ -168,7 +169,7 @@ def run_open(
 def _files_take(run: Run, files: Sequence[RankFile], with_histograms: bool) -> None:
     """Many files are read side by side (workers.py), after the first of them have told how many
     samples there are. Ledgers change: they are read here."""
-    is_alone = len(in_parts(files)) < 2 or any(file.is_ledger for file in files)
+    is_alone = len(files) <= FILES_OF_PART or any(file.is_ledger for file in files)
     number = len(files) if is_alone else FIRST if run.thinning else 0
     for file in watched(files[:number], "reading", number):
         _file_take(run, file, with_histograms)
