@@ -4,6 +4,7 @@ on it."""
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typing import NamedTuple
 import pytest
 
 sys.dont_write_bytecode = True
+os.environ.pop("COLUMNS", None)  # set where readline was imported, as in workers of newer pytests
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "report"), str(Path(__file__).resolve().parent)]
 
