@@ -386,7 +386,9 @@ PARTS = View(  # with a histogram
         "call",
         "identity",
         # null if each rank has a size of its own
-        lambda cells: np.where(cells.is_in("bandwidth", "own-size"), NONE, cells.bytes_high),
+        lambda cells: np.where(
+            cells.is_in("bandwidth", "own-size"), np.int64(NONE), cells.bytes_high
+        ),
         "memory_kind",
         "timed",
         "traffic",
