@@ -62,7 +62,8 @@ def test_the_steps_are_counted_and_named(report, tmp_path, name):
         each = report("steps", path, "--per-step", "--json").rows
     by_size = sorted(job.made, key=lambda call: call.bytes)
     largest_ns = {call.step: call.last_ns for call in by_size if call.step is not None}
-    for one, (_, end_ns) in zip(each, sorted(largest_ns.items()), strict=True):
+    assert len(each) == len(largest_ns)
+    for one, (_, end_ns) in zip(each, sorted(largest_ns.items())):
         assert one["begin_ns"] < end_ns <= one["begin_ns"] + one["step_ns"]
     assert of(row, "steps delimited_by total_steps") == (len(job.step_ends), "calls", None)
     assert row["period"].endswith(period)
