@@ -493,7 +493,7 @@ def run_row(sums: Sums, counted_ns: Mapping[int, int], inside: Cells, setting_up
     of_all, of_own = grouped_by(sums, keys), grouped_by(sums, keys, lambda rows: own)
     is_counted, is_mpi = np.isin(inside.world_rank, [*counted_ns]), inside.is_in("library", "mpi")
     whole_ns, mpi_ns, background_ns = (
-        inside.total_ns[is_counted & which].sum(dtype=object)
+        sum(inside.total_ns[is_counted & which].tolist())
         for which in (True, is_mpi, is_mpi & ~inside.is_main)
     )
     split_ns, all_counted_ns = wait_ns + transfer_ns, sum(counted_ns.values())
