@@ -76,6 +76,8 @@ static void leave_abandoned(struct thread *thread)
     message_numbers_end();
     if (!(thread->wrapper & WRAPPER_IN_MPI))
         thread_forget(thread);
+    else if (call_is_counted((uint16_t)*doing))
+        ledger_count(&the_ledger.header->interrupted_calls);
     __atomic_store_n(doing, *doing & ~LEDGER_DOING_INSIDE, __ATOMIC_RELEASE);
     leave_wrapper(thread);
 }

@@ -271,6 +271,7 @@ call Send: -
 
 throwing_handler 2 some same
 call Allreduce: 150x4
+rank interrupted_calls: 100
 
 passing_threads 1 some same
 call Allreduce: 20000x4

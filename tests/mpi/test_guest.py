@@ -136,6 +136,7 @@ def test_calls_count_on_after_a_signal_handler_has_left_a_receive(profile, plain
     assert run.outcome.stdout == plain("interrupted", 1, "leaving a receive").stdout == "done\n"
     counts = [run.counts(f"MPI_{call}") for call in ("Allreduce", "Send", "Recv")]
     assert counts == [[100010], [100001], [0]]
+    assert run.rank_row(0)["interrupted_calls"] == 1
 
 
 @pytest.mark.parametrize("samples", ["0", "64M"])

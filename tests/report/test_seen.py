@@ -78,7 +78,8 @@ UNSEEN = {
     ),
     "interrupted": (
         dict(interrupted_calls=12),
-        "12 calls of signal handlers that interrupted the profiler's own code, on rank 0",
+        "12 calls left by an exception or longjmp, or made by a signal handler in the profiler's "
+        "own code, on rank 0",
     ),
     "bypass": (
         dict(facts={"unseen.bypass": "/opt/libx.so"}),

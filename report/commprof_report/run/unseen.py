@@ -88,7 +88,7 @@ REASONS = {
         ("dropped-completions", "missing", "completion", "dropped_completions",
          "dropped: the ledger was full", LARGER),
         ("interrupted", "missing", "call", "interrupted_calls",
-         "of signal handlers that interrupted the profiler's own code"),
+         "left by an exception or longjmp, or made by a signal handler in the profiler's own code"),
         ("untracked", "missing", "request", "untracked_requests",
          "not followed to completion: there was no memory"),
         ("sizes", "missing", "", "",
