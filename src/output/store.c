@@ -524,7 +524,7 @@ static bool write_aside(const struct ledger_header *ledger, const char *path, co
     char aside[PATH_MAX + 8];
     snprintf(aside, sizeof aside, "%s.tmp", path);
     if (!sqlite_load()) {
-        snprintf(why, why_bytes, "libsqlite3.so.0 was not found");
+        snprintf(why, why_bytes, "libsqlite3.so.0 cannot be loaded");
         return false;
     }
     static struct store store; /* large; a process stores once */

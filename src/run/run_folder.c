@@ -533,7 +533,8 @@ int run_folder_find(struct run_folder *folder)
 
 bool run_folder_is_hidden(const struct run_folder *folder, int reason)
 {
-    return reason == EACCES || reason == EPERM || (reason && has_another_root(folder));
+    return reason == EACCES || reason == EPERM || reason == EMFILE || reason == ENFILE ||
+           (reason && has_another_root(folder));
 }
 
 int run_folder_snapshot(struct run_folder *folder, unsigned number, char ledger[PATH_MAX])

@@ -59,7 +59,7 @@ bool run_folder_has(const struct run_folder *folder, int world_rank);
 int run_folder_find(struct run_folder *folder);
 
 /* Whether that reason is about this process: others may still find the folder at its path (setuid,
- * chroot). */
+ * chroot, no free descriptor). */
 bool run_folder_is_hidden(const struct run_folder *folder, int reason);
 
 /* Set `ledger` to the path of snapshot `number` and create its folder. Returns 0 or a reason. */

@@ -1019,4 +1019,5 @@ TEST(a_folder_is_hidden_from_a_process_that_has_lost_its_rights)
     become_nobody();
     CHECK_EQUAL(run_folder_find(&folder), EACCES);
     CHECK(run_folder_is_hidden(&folder, EACCES));
+    CHECK(run_folder_is_hidden(&folder, EMFILE)); /* or its last descriptor */
 }
