@@ -3,6 +3,9 @@
  * calls MPI would wait for a lock of the thread that it interrupts, and one that leaves by
  * siglongjmp would keep it forever. tests/layers checks that no other file locks a mutex.
  *
+ * A signal to the process that arrives meanwhile goes to another thread that does not block it,
+ * such as UCX's. A handler that leaves from there by siglongjmp ends the job.
+ *
  * Signals that report a fault of the running instruction stay as they are: the kernel kills a
  * process that has blocked them, and a tool may use them to learn which pages are written to. */
 #ifndef COMMPROF_QUIET_H
