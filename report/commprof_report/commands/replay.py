@@ -50,7 +50,7 @@ WHY = {
 
 def action(text: str) -> str:
     if text not in RUN and Path(text).exists():
-        raise argparse.ArgumentTypeError(f"of a run: hvprof-report replay kit {text}")
+        raise argparse.ArgumentTypeError(f"of a run: hvprof-report replay kit {text!r}")
     return text
 
 
