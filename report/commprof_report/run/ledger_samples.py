@@ -403,8 +403,9 @@ def covered(
 ) -> Iterator[Span]:
     """The parts of a time that are in windows without bits of the mask."""
     first, last = (start_unix_ns + time_ns >> window_ns_log2 for time_ns in (begin_ns, end_ns))
-    while mask and last - first >> bin(mask).count("1") > MOST_STRETCHES * (mask & -mask):
-        mask |= 1 << mask.bit_length()
+    telling = (1 << (last - first).bit_length()) - 1  # above these, bits leave out all or nothing
+    while mask and last - first >> bin(mask & telling).count("1") > MOST_STRETCHES * (mask & -mask):
+        mask |= mask + (mask & -mask)  # the lowest bit that it lacks
     low_bits = (mask & -mask) - 1 if mask else last
     window = next_window(first - 1, mask)
     while window <= last:
@@ -417,6 +418,5 @@ def covered(
 
 def next_window(window: int, mask: int) -> int:
     """The lowest number above this one without bits of the mask."""
-    wrong = window & mask
-    below = (1 << wrong.bit_length() - 1) - 1 if wrong else 0
+    below = (1 << (window & mask).bit_length()) - 1 >> 1  # bits below the highest wrong one
     return ((window | mask | below) + 1) & ~mask
