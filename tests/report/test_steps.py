@@ -6,12 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from itertools import permutations, product
 from random import Random
+from types import SimpleNamespace
 
 import planted
 import pytest
 import training
 from cases import Columns, No, Row, check, of
 from commprof_report.base import Columns as Arrays, Texts, chance, score, table
+from commprof_report.commands.steps import communication_parts
 from commprof_report.run.unseen import Hole
 from commprof_report.steps.boundaries import Boundaries, Bounds, judged
 from commprof_report.steps.long_steps import explained, trend, why_longer
@@ -451,3 +453,9 @@ def test_steps_that_a_hole_touches_are_not_complete():
     holes = {1: [Hole(1, 0, 0, 0), Hole(1, 0, 150, 200), Hole(1, 0, 310, 1 << 62)]}
     found = judged(table(Bounds, rows, Texts()), holes)
     assert found.is_complete.tolist() == [True] * 4 + [True, False, True, False]
+
+
+def test_steps_without_length_as_a_damaged_file_has_them_have_no_fault():
+    spent = dict(background_ns=0.0, step_ns=0.0, data_ns=None, negotiation=None)
+    said = communication_parts(SimpleNamespace(**spent, complete_steps=1))
+    assert said == "0.00 % communication (0 ns)"

@@ -296,7 +296,8 @@ def communication_parts(summary: StepsRow) -> str:
         rest_ns = max(0.0, background_ns - summary.data_ns)
         parts = {"data operations": summary.data_ns, "negotiation": rest_ns}
     said = " and ".join(
-        f"{units.share(ns / step_ns)} {what} ({units.duration(ns)})" for what, ns in parts.items()
+        f"{units.share(ns / max(step_ns, 1))} {what} ({units.duration(ns)})"
+        for what, ns in parts.items()
     )
     return said if summary.complete_steps else f"at least {said}"
 
